@@ -21,6 +21,9 @@ unexport PYTHONDONTWRITEBYTECODE
 VENV_STAMP   := $(VENV)/.made
 DEPS_STAMP   := $(VENV)/.dependencies
 DIRECT_STAMP := $(VENV)/.direct
+# The kernel's program, where `vesper.kernel` looks for it. CI takes the profile that its tests of Rust build anyway.
+KERNEL         := vesper/kernel/bin/vesper-kernel
+KERNEL_PROFILE ?= release
 RUST_FILES   := $(shell find direct_runtime \( -name target -o -name fuzz \) -prune -o \
                   \( -name '*.rs' -o -name 'Cargo.toml' -o -name 'Cargo.lock' -o -name '*.toml' \) -print)
 
@@ -33,6 +36,7 @@ SIDE_BY_SIDE = $(MAKE) --no-print-directory --keep-going --jobs=$(JOBS) --output
 # Benchmarks have an environment of their own, on a Python that is looked for unless the command line names one.
 BENCH        := .venv-bench
 OPENAPI      := .venv-openapi
+PACKS        := .venv-packs
 PYRIGHT      := .venv-types
 BENCH_PYTHON  = $(if $(findstring command line,$(origin PYTHON)),--python $(PYTHON))
 
@@ -50,7 +54,7 @@ help: ## list the targets
 
 setup: build ## make .venv, install the locked tools, build the Rust engine (Python 3.11+, cargo)
 
-build: $(DIRECT_STAMP) ## the same, under the name that says what a change of Rust needs
+build: $(DIRECT_STAMP) $(KERNEL) ## the same, under the name that says what a change of Rust needs
 
 run: build ## run the example node on both engines
 	$(BIN)/vesper run $(EXAMPLE)
@@ -131,10 +135,10 @@ test-pythons: ## the reference path on every Python here, and under odd settings
 
 check: build ## lint, format, types, layers, generated files; what CI asks for besides tests
 	@rm -f $(FAILED)
-	@$(SIDE_BY_SIDE) $(addprefix part-,check-rust check-types check-python check-generated check-dependencies check-docs) || [ -s $(FAILED) ]
+	@$(SIDE_BY_SIDE) $(addprefix part-,check-rust check-types check-python check-generated check-dependencies check-docs check-buf check-proofs) || [ -s $(FAILED) ]
 	@echo; \
 	if [ -s $(FAILED) ]; then echo "make check: FAILED: $$(tr '\n' ' ' <$(FAILED))"; exit 1; fi; \
-	echo "make check: passed (ruff, mypy, layers, generated files, rustfmt, clippy, dependencies, documentation)"
+	echo "make check: passed (ruff, mypy, layers, generated files, rustfmt, clippy, dependencies, documentation, protos, proofs)"
 
 check-python: build
 	$(BIN)/ruff check
@@ -172,7 +176,9 @@ check-rust: $(VENV_STAMP)
 	@$(call need_cargo)
 	$(CARGO) fmt --manifest-path $(WORKSPACE) --all --check
 	$(CARGO) fmt --manifest-path $(FUZZ) --check
+	$(CARGO) fmt --manifest-path direct_runtime/protos/Cargo.toml --check
 	$(ALONE) $(CARGO) clippy --quiet --locked --manifest-path $(WORKSPACE) --workspace --all-targets -- -D warnings
+	$(ALONE) $(CARGO) check --quiet --locked --manifest-path $(FUZZ) --bins --target-dir direct_runtime/target
 	$(BIN)/python -m tests.proofs.faults.weave
 	$(ALONE) $(CARGO) check --quiet --locked --manifest-path $(WOVEN) --workspace --target-dir direct_runtime/target
 
@@ -183,6 +189,10 @@ bench: build ## the engines beside every rival, on an optimised CPython: docs/be
 bench-quick: build ## the ratios that matter, in at most 40 s; the last line is JSON
 	@$(BIN)/python tests/bench/environment.py $(BENCH_PYTHON)
 	@$(BENCH)/bin/python tests/bench/quick.py
+
+.PHONY: bench-authoring
+bench-authoring: build ## 30 tasks for a model that writes nodes, with your key: MODEL=NAME of CONFIG=vesper.toml; TASKS=a,b TRIES=4
+	@$(BIN)/python -m tests.bench.authoring.run --model "$(MODEL)" $(if $(CONFIG),--config "$(CONFIG)") $(if $(TASKS),--tasks "$(TASKS)") $(if $(TRIES),--tries $(TRIES))
 
 bench-growth: build ## how cost grows with lines, steps and rows: docs/benchmarks; minutes
 	$(BIN)/python tests/bench/environment.py $(BENCH_PYTHON)
@@ -203,6 +213,27 @@ bench-effects: build ## measure journalled steps beside the least that they coul
 bench-host: build ## measure a payment order beside a plain service and DBOS, its syncs and waiting runs; UPDATE=1 writes today's ratios
 	@$(BIN)/python tests/bench/environment.py --host $(BENCH_PYTHON)
 	$(BENCH)/bin/python tests/bench/host.py $(if $(UPDATE),--update)
+
+.PHONY: bench-queue
+bench-queue: build ## queued tasks from enqueue to done beside DBOS and Celery; starts all servers; the last line is JSON
+	@$(BIN)/python tests/bench/environment.py --queue $(BENCH_PYTHON)
+	$(BENCH)/bin/python -m tests.bench.queues.run
+
+.PHONY: bench-agents
+bench-agents: build ## first chunks and memory of agents beside the official SDKs, Pydantic AI and LangGraph; UPDATE=1 writes them; the last line is JSON; minutes
+	@$(BIN)/python tests/bench/environment.py --agents $(BENCH_PYTHON)
+	$(BENCH)/bin/python -m tests.bench.agents.run $(if $(UPDATE),--update)
+
+.PHONY: bench-kernel
+bench-kernel: build ## RPCs a second of the kernel beside a server of grpc.aio, and memory of 100,000 processes; UPDATE=1 writes them; the last line is JSON
+	@$(call need_cargo)
+	@$(BIN)/python tests/bench/environment.py --kernel $(BENCH_PYTHON)
+	$(ALONE) $(BENCH)/bin/python -m tests.bench.kernel.run $(if $(UPDATE),--update)
+
+.PHONY: bench-data
+bench-data: build ## payments on Ray beside run_batch, in polars and DuckDB beside their own ways; the last line is JSON; minutes
+	@$(BIN)/python tests/bench/environment.py --data $(BENCH_PYTHON)
+	$(BENCH)/bin/python tests/bench/data/run.py
 
 bench-errors: build ## measure calls and rows that end without outputs beside those that return, against their bars; UPDATE=1 writes them
 	$(BIN)/python -m tests.bench.errors $(if $(UPDATE),--json docs/benchmarks/errors.json)
@@ -226,7 +257,7 @@ bench-lookups: build ## measure the check of a table of 100,000 rows and calls b
 bench-check: build ## measure `vesper check` of a thousand nodes; PYTHON=/usr/bin/python3.11 measures that interpreter
 	$(BIN)/python tests/bench/check_speed.py $(if $(findstring command line,$(origin PYTHON)),--python $(PYTHON))
 
-SAMPLES := numbers zones fuzz documents programs preconditions replay taint memory threads batch deopt code-memory faults mutants kills migration-kills controller observe serve http openapi lsp
+SAMPLES := machines budgets bus kernel numbers zones schedules waiting limits waves fuzz documents programs preconditions replay taint memory threads batch deopt code-memory faults mutants kills migration-kills candidates controller observe serve http openapi lsp costs escapes
 
 proof-sample: build ## a sample of every proof, as CI takes it
 	@rm -f $(FAILED)
@@ -237,18 +268,31 @@ proof-sample: build ## a sample of every proof, as CI takes it
 	echo "make proof-sample: passed"
 
 .PHONY: $(addprefix sample-,$(SAMPLES) service)
+sample-machines:
+	@$(call need_cargo)
+	KERNEL_PROFILE=$(KERNEL_PROFILE) $(ALONE) $(BIN)/python -m tests.proofs.machines.campaign --sequences 4000 --seed 2 --folder .proofs/sample-machines
+sample-budgets:
+	$(BIN)/python -m tests.proofs.budgets.campaign --calls 600 --kills 2 --processes 2 --no-write --folder .proofs/sample-budgets
+sample-kernel:
+	$(BIN)/python -m tests.proofs.kernel.campaign --kills 4 --no-write --folder .proofs/sample-kernel
+sample-bus:
+	$(BIN)/python -m tests.proofs.bus.campaign --publishers 20 --messages 50 --part 25 --kills 2 --payload 40000 --pause 0.5 --work 0.002 --no-write --folder .proofs/sample-bus
 sample-numbers:
 	$(BIN)/python -m tests.proofs.numbers.campaign --count 1000 --seed 2
+sample-schedules:
+	$(BIN)/python -m tests.proofs.schedules.campaign --windows 2 --hours 3 --processes 3 --store sqlite --folder .proofs/sample-schedules
 sample-zones:
 	$(BIN)/python -m tests.proofs.zones.campaign --zones 40 --moments 5000 --seed 2
 sample-documents:
-	$(BIN)/python tests/proofs/robustness/mutate.py --documents 2000 --seed 2
+	$(BIN)/python tests/proofs/robustness/mutate.py --documents 700 --seed 2
 sample-programs:
-	$(BIN)/python tests/proofs/differential/campaign.py --executions 6200 --programs 60 --seed 2
+	$(BIN)/python tests/proofs/differential/campaign.py --executions 4000 --programs 40 --seed 2
 sample-preconditions:
 	$(BIN)/python tests/proofs/preconditions/campaign.py --nodes 60
 sample-replay:
 	$(BIN)/python -m tests.proofs.replay.replay --executions 150 --payments 4
+sample-costs:
+	$(BIN)/python -m tests.proofs.agents.costs --nodes 24 --seed 3
 sample-taint:
 	$(BIN)/python -m tests.proofs.taint.taint --nodes 20 --seed 3
 sample-memory:
@@ -262,7 +306,7 @@ sample-fuzz: export CARGO_PROFILE_RELEASE_OPT_LEVEL = 1
 sample-fuzz: export CARGO_PROFILE_RELEASE_DEBUG = false
 sample-fuzz:
 	@$(call need_cargo)
-	$(ALONE) $(BIN)/python tests/proofs/robustness/fuzz.py --seconds 10
+	$(ALONE) $(BIN)/python tests/proofs/robustness/fuzz.py --seconds 10 --without-host
 sample-deopt:
 	$(BIN)/python tests/proofs/differential/deopt.py --guards 3 --drawn 2
 sample-code-memory:
@@ -276,10 +320,15 @@ sample-faults:
 sample-mutants:
 	@$(call need_cargo)
 	$(ALONE) $(BIN)/python -m tests.proofs.mutants.drawn.sample
+sample-waiting:
+	$(BIN)/python tests/proofs/waiting/sleepers.py --count 60 --rate 30 --kills 6 --processes 3 --any-lateness
+	$(BIN)/python tests/proofs/waiting/interrupts.py --count 30 --max-ttl 1 --any-lateness
 sample-kills:
 	$(BIN)/python tests/proofs/kills/campaign.py --kills 8
 sample-migration-kills:
 	$(BIN)/python tests/proofs/migration/kill_store.py --kills 12
+sample-candidates:
+	$(BIN)/python -m tests.proofs.candidates.campaign --kills 12 --runs 200 --folder .proofs/sample-candidates
 sample-controller:
 	$(BIN)/python -m tests.proofs.migration.controller --sample
 sample-serve:
@@ -291,6 +340,8 @@ sample-openapi:
 	$(BIN)/python -m tests.proofs.serving.examples
 sample-lsp:
 	$(BIN)/python -m tests.proofs.editor.run --nodes 100 --edits 20
+sample-escapes:
+	$(BIN)/python -m tests.proofs.escapes.campaign --no-write --sample
 sample-observe:
 	$(BIN)/python -m tests.proofs.observe.run --sample
 # Alone: it asks the service for half of what one processor can do.
@@ -300,9 +351,36 @@ sample-service:
 proof-kills: build ## a thousand processes killed in the middle of effects, on SQLite and Postgres, and losses of power; minutes
 	$(BIN)/python tests/proofs/kills/campaign.py
 
+.PHONY: proof-escapes
+proof-escapes: build ## an injected model tries to leave what was granted to its agent; nothing is performed without grant; a minute
+	$(BIN)/python -m tests.proofs.escapes.campaign
+
+.PHONY: proof-sleepers proof-interrupts
+proof-sleepers: build ## 100,000 sleeping runs woken once each, on time, by eight processes under a thousand kills, on SQLite and Postgres; half an hour on a quiet machine
+	$(BIN)/python tests/proofs/waiting/sleepers.py
+
+proof-interrupts: build ## a thousand questions with short times to live: answers race expiry, on SQLite and Postgres; minutes on a quiet machine
+	$(BIN)/python tests/proofs/waiting/interrupts.py
+
 proof-migration-kills: build ## five hundred processes killed while they write migration state, on SQLite, Redis and Postgres; resumable, minutes
 	$(BIN)/python tests/proofs/migration/kill_store.py
 	$(BIN)/python tests/proofs/migration/kill_calls.py
+
+.PHONY: proof-candidates
+proof-candidates: build ## two thousand processes with a live candidate killed at random moments, on SQLite and Postgres; the candidate performs nothing; resumable, an hour
+	$(BIN)/python -m tests.proofs.candidates.campaign
+
+.PHONY: proof-topics
+proof-topics: build ## 100,000 events each on Redis, a Postgres outbox and Kafka, with consumers killed and stopped; needs Java and Maven; resumable, half an hour
+	$(BIN)/python tests/proofs/topics/run.py
+
+.PHONY: proof-data
+proof-data: build ## ten million payments locally, in polars, DuckDB and on Ray, with a worker and the driver killed, have one result; resumable, minutes
+	$(BIN)/python tests/proofs/data/run.py
+
+.PHONY: proof-spark
+proof-spark: build ## the Spark example of the documentation on a local Spark, which is downloaded; needs Java 17; minutes
+	$(BIN)/python tests/proofs/data/spark.py
 
 .PHONY: proof-stalls
 proof-stalls: build ## a planted sleep of 30 seconds in a kernel stalls no other thread; builds a copy of the engine, minutes
@@ -336,6 +414,12 @@ proof-openapi: build ## Schemathesis and two generated clients against the shipp
 	  $(OPENAPI)/bin/python -m pip install --quiet --no-deps -r tests/proofs/serving/requirements-openapi.txt; }
 	$(BIN)/python -m tests.proofs.serving.openapi
 
+.PHONY: proof-packs
+proof-packs: build ## AWS signatures against botocore's, and nodes that use S3, SQS and secrets of a moto server on both engines; a minute
+	@[ -x $(PACKS)/bin/moto_server ] || { $(BIN)/python -m venv --clear $(PACKS) && \
+	  $(PACKS)/bin/python -m pip install --quiet --no-deps -r tests/proofs/packs/requirements.txt; }
+	$(BIN)/python -m tests.proofs.packs.run
+
 .PHONY: proof-docs
 proof-docs: build ## Chromium visits every page of the documentation site: axe, links, 360 px, search; needs Chromium, Node.js and npm; minutes
 	$(BIN)/python -m tests.proofs.site.run
@@ -345,6 +429,10 @@ proof-docs: build ## Chromium visits every page of the documentation site: axe, 
 proof-types: build ## mypy and pyright on an application that uses all of the API, on the stubs of every node, and on deliberate mistakes; a minute
 	@[ -x $(PYRIGHT)/node_modules/.bin/pyright ] || npm install --silent --no-audit --no-fund --prefix $(PYRIGHT) pyright@1.1.414
 	$(BIN)/python -m tests.proofs.typing.run $(abspath $(PYRIGHT))/node_modules/.bin/pyright
+
+.PHONY: proof-compare
+proof-compare: build ## 300 planted changes and 60 refactorings of nodes under vesper compare; resumable, half an hour on a quiet machine
+	$(BIN)/python -m tests.proofs.comparing.campaign
 
 .PHONY: proof-observe
 proof-observe: build ## spans and counters of two services through a real collector, and an alert of a real Prometheus; needs Go; minutes
@@ -362,9 +450,61 @@ proof-policies: build ## limits, breakers and retries under load; a million stor
 	$(BIN)/python -m tests.proofs.policies.load
 	$(BIN)/python tests/proofs/policies/machines.py
 
+.PHONY: proof-limits sample-limits proof-waves sample-waves
+proof-limits: build ## requests and tokens of models, breakers and retries, in the machines and through a Host; minutes
+	$(BIN)/python -m tests.proofs.limits.campaign
+sample-limits:
+	$(BIN)/python -m tests.proofs.limits.campaign --sample
+
+proof-waves: build ## calls and tools side by side in the time of one, and 10,000 random schedules on both engines; minutes
+	$(BIN)/python -m tests.proofs.waves.campaign
+sample-waves:
+	$(BIN)/python -m tests.proofs.waves.campaign --sample
+
+.PHONY: proof-machines
+proof-machines: build ## a million random sequences of commands on the kernel's machines and on their reference in Python; resumable, minutes
+	@$(call need_cargo)
+	KERNEL_PROFILE=release $(ALONE) $(BIN)/python -m tests.proofs.machines.campaign
+
+.PHONY: proof-queues
+proof-queues: build ## limits of keys under 64 workers, 15,000 failed runs retried in bulk, with kills; SQLite and PostgreSQL; minutes
+	$(BIN)/python -m tests.proofs.queues.campaign
+
+.PHONY: proof-supervision
+proof-supervision: build ## workers of agents killed 100 times, and their sender, under 10,000 messages: none lost, none doubled; resumable, minutes
+	$(BIN)/python -m tests.proofs.supervision.campaign
+
+.PHONY: proof-kernel
+proof-kernel: build ## kernel and worker killed 200 times under pipelines with routes, a loop, branches and a person: no step twice, no process lost; resumable, minutes
+	$(BIN)/python -m tests.proofs.kernel.campaign
+
+.PHONY: proof-cancel
+proof-cancel: build ## 200 agents cancelled at random times: connections closed within 500 ms, nothing more performed; resumable, minutes on a quiet machine
+	$(BIN)/python -m tests.proofs.cancel.campaign
+
+.PHONY: proof-bus
+proof-bus: build ## 1,000 publishers send 1,000 messages each to slow, dropping and killed subscribers of the kernel's bus: none lost, order kept, memory bounded; resumable, minutes
+	$(BIN)/python -m tests.proofs.bus.campaign
+
+.PHONY: proof-budgets
+proof-budgets: build ## 64 tasks make 10,000 requests inside nested budgets in memory, Redis and PostgreSQL, under kills: never over, nothing reserved at the end; resumable, minutes
+	$(BIN)/python -m tests.proofs.budgets.campaign
+
 .PHONY: proof-numbers
 proof-numbers: build ## roots, exponentials, logarithms and powers of 100,000 random decimals each, on both engines, against an oracle of more digits; minutes
 	$(BIN)/python -m tests.proofs.numbers.campaign
+
+.PHONY: proof-claims check-proofs
+proof-claims: build ## proves the claims of all nodes, runs each refutation and tries each proof with 100,000 inputs; resumable, minutes
+	$(BIN)/python -m tests.proofs.claims.campaign
+
+# Only nodes whose hash differs from the committed one are proven, and one in ten of the others.
+check-proofs: build ## clauses that nodes/vesper.proofs.json has as proven still are
+	$(BIN)/vesper prove --check --no-cache --time-limit 30
+
+.PHONY: proof-schedules
+proof-schedules: build ## eight processes with five scheduled jobs, killed and stopped over the clock changes of three zones: each of 1,000 due times as its policy says, once; resumable, minutes
+	$(BIN)/python -m tests.proofs.schedules.campaign
 
 .PHONY: proof-zones
 proof-zones: build ## every change of every time zone from 1970 to 2037 and 100,000 random moments on both engines, against zoneinfo on the same data; minutes
@@ -406,6 +546,14 @@ proof-taint: build ## 200 random nodes, two runs each that differ only in sensit
 proof-explain: build ## 10,000 random executions: explanations are those of the marks on every engine; 1,000 nearest inputs; minutes
 	$(BIN)/python tests/proofs/explanation/campaign.py
 
+.PHONY: proof-conversations
+proof-conversations: build ## 200 recorded conversations of agents replay on every engine, and as cases, without a request to a model; minutes
+	$(BIN)/python -m tests.proofs.conversations.campaign
+
+.PHONY: proof-costs
+proof-costs: build ## 500 random agents spend at most what `vesper nodes cost` computes; minutes
+	$(BIN)/python -m tests.proofs.agents.costs
+
 .PHONY: proof-replay
 proof-replay: build ## ten thousand recorded executions of all nodes with effects replay just as they were; minutes
 	$(BIN)/python -m tests.proofs.replay.replay
@@ -422,6 +570,10 @@ proof-growth: build ## nodes that grow in 47 ways end at the same limit on every
 .PHONY: proof-tables
 proof-tables: build ## gaps, overlaps and values of random decision tables against a brute-force oracle; a minute
 	$(BIN)/python -m tests.proofs.tables.run
+
+.PHONY: proof-backtest
+proof-backtest: build ## a million journalled payments and a changed fee row, replayed natively, against a brute-force oracle; resumable, minutes
+	$(BIN)/python -m tests.proofs.backtest.campaign
 
 proof-memory: build ## ten million calls of the Rust engine in memory that does not grow; minutes
 	$(BIN)/python tests/proofs/robustness/memory.py
@@ -483,6 +635,41 @@ proof-mutants: build ## mutants of the Rust engine, drawn at random, against the
 generate: $(DEPS_STAMP) ## rewrite what derives from schemas/
 	$(BIN)/python schemas/generate.py
 
+.PHONY: generate-protos check-protos check-buf release-protos
+PROTOS := schemas/proto
+# Buf compares with released.binpb there, the messages of the last release.
+BUF_FOLDER := $(CURDIR)/.proofs/buf
+BUF := $(BUF_FOLDER)/node_modules/.bin/buf
+PROTO_CODE := direct_runtime/crates/vesper-kernel/src/proto
+PYTHON_PROTOS = $(BIN)/python -m grpc_tools.protoc --proto_path $(PROTOS) --python_out=$(1) --pyi_out=$(1) \
+                $$(cd $(PROTOS) && find vesper/kernel/v1 -name '*.proto' | LC_ALL=C sort)
+
+generate-protos: $(DEPS_STAMP) ## rewrite the Rust and Python messages of schemas/proto, and the table of RPCs
+	@$(call need_cargo)
+	$(CARGO) run --quiet --locked --manifest-path direct_runtime/protos/Cargo.toml --target-dir direct_runtime/target/protos -- $(PROTOS) $(PROTO_CODE)
+	find $(PROTOS) -name '*.proto' | LC_ALL=C sort | xargs sha256sum >$(PROTO_CODE)/sources.sha256
+	$(call PYTHON_PROTOS,.)
+	$(BIN)/python schemas/generate.py
+
+$(BUF):
+	@command -v npm >/dev/null || { echo "error: no npm: install Node.js with npm (Debian: apt-get install nodejs npm)" >&2; exit 1; }
+	npm install --silent --no-audit --no-fund --ignore-scripts --prefix $(BUF_FOLDER) @bufbuild/buf@1.75.0
+
+check-buf: $(BUF) $(DEPS_STAMP) ## lint schemas/proto, and compare it with the messages of the last release
+	cd $(PROTOS) && $(BUF) lint && $(BUF) breaking --against released.binpb
+	$(BIN)/python -m tests.proofs.protos.changes $(BUF)
+
+release-protos: $(BUF) ## write the messages that later versions have to understand; part of a release
+	cd $(PROTOS) && $(BUF) build --exclude-source-info --output released.binpb
+
+check-protos: $(DEPS_STAMP) check-buf ## compare the Rust and Python messages with schemas/proto, and schemas/proto with the last release
+	@$(call need_cargo)
+	@rm -rf dist/protos dist/python-protos && mkdir -p dist/protos dist/python-protos
+	$(CARGO) run --quiet --locked --manifest-path direct_runtime/protos/Cargo.toml --target-dir direct_runtime/target/protos -- $(PROTOS) dist/protos
+	diff --recursive --exclude=sources.sha256 dist/protos $(PROTO_CODE)
+	$(call PYTHON_PROTOS,dist/python-protos)
+	diff --recursive --exclude=__init__.py --exclude=__pycache__ dist/python-protos/vesper/kernel/v1 vesper/kernel/v1
+
 update: build ## rewrite goldens and snapshots; read the diff before you commit it
 	$(BIN)/python -m pytest -q --update
 
@@ -502,9 +689,9 @@ vendor: ## bundle the editor of `vesper play` again (node, npm); its files and t
 	cd tests/support/vendor/monaco && npm ci --no-audit --no-fund && node build.mjs
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) $(BENCH) $(OPENAPI) .venv-3.* direct_runtime/target dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache \
+	rm -rf $(VENV) $(BENCH) $(OPENAPI) $(PACKS) .venv-3.* direct_runtime/target dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache \
 	  .proofs .vesper
-	rm -f vesper/_direct*.so
+	rm -rf vesper/_direct*.so vesper/kernel/bin
 	find vesper schemas tests -name __pycache__ -prune -exec rm -rf {} +
 
 $(VENV_STAMP):
@@ -528,6 +715,13 @@ $(DIRECT_STAMP): $(DEPS_STAMP) pyproject.toml requirements.lock $(RUST_FILES)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip install --quiet --disable-pip-version-check \
 	  --no-deps --no-build-isolation --editable .
 	@touch $@
+
+$(KERNEL): $(VENV_STAMP) $(RUST_FILES)
+	@$(call need_cargo)
+	$(ALONE) $(CARGO) build --quiet --locked --manifest-path $(WORKSPACE) --package vesper-kernel-grpc --profile $(KERNEL_PROFILE)
+	@mkdir -p $(@D)
+	install -m 755 direct_runtime/target/$(if $(filter dev,$(KERNEL_PROFILE)),debug,$(KERNEL_PROFILE))/vesper-kernel $@.new
+	@mv $@.new $@
 
 define need_cargo
 command -v $(CARGO) >/dev/null || \

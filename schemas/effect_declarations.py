@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 SCHEMAS = Path(__file__).parent
-CLASSES = ("read", "keyed", "txn", "probe", "unsafe")
+CLASSES = ("read", "keyed", "txn", "probe", "unsafe", "wait")
 METRIC_KINDS = ("counter", "gauge", "histogram")
 ACROSS = ("sum", "max", "latest")
 
@@ -42,6 +42,18 @@ class Effect:
     arguments: tuple[Argument, ...]
     gives: str
     fails: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InterruptKind:
+    """Declaration of one kind of interrupts."""
+
+    name: str
+    doc: str
+    ttl_us: int | None
+    """Time to live of a step without `ttl`; None never expires."""
+    is_answered: bool
+    """Whether the step must declare the type of the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +94,9 @@ def load_effects(error_codes: set[str]) -> tuple[Effect, ...]:
     capabilities = {each.name for each in load_capabilities()}
     for effect in effects:
         where = f"effects.toml: {effect.name}"
-        if effect.capability.rsplit(".", 1)[0] not in capabilities:
+        if ".".join(effect.capability.split(".")[:2]) not in capabilities:
             raise EffectError(f"{where} needs {effect.capability}, which capabilities.toml does not declare")
-        hole = re.search(r"\{(\w+)\}", effect.capability)
-        if hole and hole[1] not in (*effect.fixed, "table"):
+        if set(re.findall(r"\{(\w+)\}", effect.capability)) - {*effect.fixed, "table"}:
             raise EffectError(f"{where}: {effect.capability} has a hole that is no fixed field")
         if unknown := set(effect.fails) - error_codes:
             raise EffectError(f"{where} fails with {sorted(unknown)}, which errors.toml does not declare")
@@ -94,14 +105,25 @@ def load_effects(error_codes: set[str]) -> tuple[Effect, ...]:
     return effects
 
 
+def load_interrupt_kinds() -> tuple[InterruptKind, ...]:
+    units = {"m": 60_000_000, "h": 3_600_000_000}
+    found = []
+    for name, entry in _table("effects.toml", "interrupt_kind").items():
+        ttl = entry.get("ttl")
+        ttl_us = None if ttl is None else int(ttl[:-1]) * units[ttl[-1]]
+        found.append(InterruptKind(name, entry["doc"], ttl_us, entry["is_answered"]))
+    return tuple(found)
+
+
 def load_capabilities() -> tuple[Capability, ...]:
     found = _table("capabilities.toml", "capability").items()
     return tuple(Capability(name, entry["doc"], tuple(entry.get("steps", ()))) for name, entry in found)
 
 
-def load_metrics() -> tuple[Metric, ...]:
+def load_metrics(table: str = "metric") -> tuple[Metric, ...]:
+    """Read the metrics of processes that run nodes, or with `kernel_metric` those of the kernel."""
     found = []
-    for name, entry in _table("metrics.toml", "metric").items():
+    for name, entry in _table("metrics.toml", table).items():
         if entry["kind"] not in METRIC_KINDS:
             raise EffectError(f"metrics.toml: {name} has kind {entry['kind']}")
         across = entry.get("across")

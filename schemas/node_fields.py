@@ -67,14 +67,25 @@ def load_node_fields() -> NodeFields:
     table = tomllib.loads(PATH.read_text(encoding="utf-8"))
     names = set(table["mapping"])
     common = {kind: _fields(kind, entries, names) for kind, entries in table["common"].items()}
-    return NodeFields(tuple(_mapping(name, entry, names, common) for name, entry in table["mapping"].items()))
+    found: dict[str, NodeMapping] = {}
+    for name, entry in table["mapping"].items():
+        found[name] = _mapping(name, entry, names, common, found)
+    return NodeFields(tuple(found.values()))
 
 
-def _mapping(name: str, entry: dict[str, Any], names: set[str], common: dict[str, tuple[Field, ...]]) -> NodeMapping:
-    if unknown := set(entry) - {"where", "step", "effect", "fields", "implied_by", "short"}:
+def _mapping(
+    name: str,
+    entry: dict[str, Any],
+    names: set[str],
+    common: dict[str, tuple[Field, ...]],
+    above: dict[str, NodeMapping],
+) -> NodeMapping:
+    if unknown := set(entry) - {"where", "step", "effect", "fields", "implied_by", "short", "extends", "without"}:
         raise FieldError(f"{PATH.name}: {name} has unknown entries {sorted(unknown)}")
     fields = _fields(name, entry["fields"], names)
     shared = (*(common["effect"] if entry.get("effect") else ()), *(common["step"] if "step" in entry else ()))
+    if "extends" in entry:
+        shared += tuple(each for each in above[entry["extends"]].fields if each.name not in entry.get("without", ()))
     own = {field.name for field in fields}
     fields += tuple(field for field in shared if field.name not in own)
     return NodeMapping(

@@ -53,11 +53,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update", action="store_true", help="rewrite goldens and snapshots instead of comparing")
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection() -> None:
     """Many thousand tests and what their modules hold stay to the end: Python's collector need not look at them again
-    and again, least of all in the tests that call it."""
+    and again, neither while they are collected nor in the tests that call it."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)

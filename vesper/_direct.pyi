@@ -10,10 +10,14 @@ from typing_extensions import disjoint_base
 from vesper.effects.database.settings import DatabaseSettings as _DatabaseSettings
 from vesper.effects.files.settings import FileSettings as _FileSettings
 from vesper.effects.http.settings import HttpSettings as _HttpSettings
+from vesper.effects.models.settings import ModelSettings as _ModelSettings
 from vesper.effects.performer import Ask as _Ask
 from vesper.effects.secrets.settings import SecretSettings as _SecretSettings
 from vesper.engines.outcome import Outcome as _Outcome
 from vesper.engines.outcome import Returned as _Returned
+from vesper.journal.due import Due as _Due
+from vesper.journal.due import QueueDepth as _QueueDepth
+from vesper.journal.due import SignalSent as _SignalSent
 from vesper.journal.entry import AuditEvent as _AuditEvent
 from vesper.journal.entry import Definition as _Definition
 from vesper.journal.entry import Entry as _Entry
@@ -25,6 +29,9 @@ from vesper.storage.sources import Sources as _Sources
 from vesper.values.types import Type as _Type
 
 _Problem: TypeAlias = tuple[str, str]
+_Documents: TypeAlias = tuple[bytes, list[bytes]]
+_Side: TypeAlias = tuple[_Documents, list[tuple[str, str]]] | None
+_Measure: TypeAlias = tuple[_Side, _Side]
 """A path and a kind of docs/spec/values.md, such as `("amount", "wrong_type")`."""
 
 _RawOutcome: TypeAlias = (
@@ -77,7 +84,9 @@ _RawCompletion: TypeAlias = (
 A value that is not of the result type fails with `bad_response`.
 """
 
-_RawAdvanced: TypeAlias = tuple[Literal["blocked"], _RawRequest] | tuple[Literal["done"], _RawOutcome, _RawMarks]
+_RawAdvanced: TypeAlias = (
+    tuple[Literal["blocked"], tuple[_RawRequest, ...]] | tuple[Literal["done"], _RawOutcome, _RawMarks]
+)
 
 class _Json(Protocol):
     def __call__(self, inputs: bytes, /, now: datetime | None = None) -> bytes: ...
@@ -119,10 +128,14 @@ __all__ = [
     "HttpCall",
     "HttpPerformer",
     "HttpServer",
+    "HttpStream",
     "IrRejected",
     "Journal",
+    "JournalBacktest",
     "KeyRing",
     "LimitToken",
+    "ModelCatalog",
+    "ModelPerformer",
     "NativePerformer",
     "NotCompiled",
     "PolicyGate",
@@ -135,6 +148,7 @@ __all__ = [
     "RunWorkers",
     "Running",
     "SecretStore",
+    "SharedBudgets",
     "SharedLimits",
     "StateMachines",
     "Way",
@@ -163,6 +177,7 @@ __all__ = [
     "render_metrics",
     "secret_forms",
     "set_metric",
+    "sign_aws_request",
     "size_of",
     "snapshot_metrics",
     "this_owner",
@@ -170,6 +185,7 @@ __all__ = [
     "typed_json_of",
     "use_metrics_directory",
     "value_of_typed_json",
+    "verify_webhook",
 ]
 
 IR_VERSION: Final[int]
@@ -183,12 +199,13 @@ class NotCompiled(ValueError):
 
 @final
 class Execution:
-    """One execution of a node, suspended at each request. Only one thread may advance it at a time."""
+    """One execution of a node, suspended at each wave of requests. Only one thread may advance it at a time."""
 
-    def advance(self, completion: _RawCompletion | None = None, /) -> _RawAdvanced:
-        """Run until the next request or the end, with the completion of the last request after the first call.
+    def advance(self, *completions: _RawCompletion) -> _RawAdvanced:
+        """Run until the next wave or the end, with the completions of the last wave after the first call.
 
-        Raises `ValueError` for any other completion, and leaves the execution unchanged.
+        With the first completions alone, the execution waits for the others. Raises `ValueError` for any other
+        completion, and leaves the execution unchanged.
         """
 
     def marks_from(self, start: int = 0, /) -> _RawMarks:
@@ -294,12 +311,14 @@ class Program:
         jit_operations: int = 20_000,
         max_code_bytes: int = ...,
         jit_fail_guard: int | None = None,
+        proven: Sequence[tuple[str, Sequence[int], Sequence[int]]] = ...,
     ) -> Program:
         """Read, verify and compile a document.
 
         `dependencies` are the documents of all nodes that it calls, at any depth; unneeded ones are ignored. `rules`
         names the optimizer rules to apply: all by default, none without `optimise`. `vesper.engines.tiering.Tiering`
-        describes the other arguments; an unknown `jit` raises `ValueError`.
+        describes the other arguments; an unknown `jit` raises `ValueError`. `proven` has semantic hashes with proven
+        clauses and calls, by expression, which the plain form leaves out.
         """
 
     @property
@@ -633,6 +652,45 @@ class Run:
     def commit(self, status: _Status | None = None, outcome: str | None = None) -> None: ...
     def renew(self) -> None: ...
 
+@final
+class JournalBacktest:
+    """A backtest of two versions on the runs of a journal (`vesper/changes/backtest/native.py`).
+
+    A version is its IR and that of all nodes that it calls. A measure has a function for each version, with the kind
+    and the name of what each of its inputs is.
+    """
+
+    def __new__(
+        cls,
+        journal: Journal,
+        before: _Documents,
+        after: _Documents,
+        semantic_hash: str,
+        *,
+        outputs: list[tuple[str, str]],
+        errors: list[str],
+        hides_codes: bool,
+        by: list[_Measure],
+        sums: list[_Measure],
+        selection: _Measure | None,
+        nodes: list[str],
+        since_us: int | None,
+        until_us: int | None,
+        limit: int | None,
+        threads: int,
+    ) -> Self: ...
+    def total(self) -> int:
+        """How many runs are selected."""
+
+    def step(self) -> bool:
+        """Counts one page of runs; False where there is none left. Python's lock is released."""
+
+    def progress(self) -> tuple[int, int]:
+        """Runs seen, and those that change."""
+
+    def tally(self) -> dict[str, Any]:
+        """The counts so far."""
+
 @disjoint_base
 class Journal:
     """A journal; see `vesper.journal.journal.Journal` and its subclass `StoreJournal`.
@@ -670,7 +728,8 @@ class Journal:
     def begin(self, beginning: _Beginning) -> Run: ...
     def keyed(self, node_id: str, context: Mapping[str, str], /) -> tuple[_Summary, bool] | None: ...
     def take_over(self, execution: str, engine: str) -> Run: ...
-    def unfinished(self, limit: int = 100) -> list[_Summary]: ...
+    def unfinished(self, limit: int = 100, is_released: bool = False) -> list[_Summary]: ...
+    def summary(self, execution: str) -> _Summary: ...
     def find(
         self,
         *,
@@ -678,7 +737,85 @@ class Journal:
         node: str | None = None,
         since_us: int | None = None,
         limit: int = 100,
+        offset: int = 0,
     ) -> list[_Summary]: ...
+    def begin_queued(
+        self,
+        beginning: _Beginning,
+        queue: str,
+        lane: str,
+        priority: int,
+        due_us: int | None,
+        body: str,
+        attempts: int = 0,
+    ) -> str: ...
+    def now_us(self) -> int: ...
+    def claim(
+        self,
+        kinds: list[str],
+        limit: int,
+        lease_us: int,
+        queue: str | None = None,
+        *,
+        queue_limit: int | None = None,
+        lane_limit: int | None = None,
+    ) -> list[_Due]: ...
+    def claim_queued(
+        self,
+        queue: str,
+        limit: int,
+        lease_us: int,
+        engine: str | None = None,
+        *,
+        queue_limit: int | None = None,
+        lane_limit: int | None = None,
+        queue_rate: tuple[int, int] | None = None,
+        lane_rate: tuple[int, int] | None = None,
+        ahead_us: int = 0,
+        after_lane: str | None = None,
+    ) -> list[tuple[_Due, Run | None]]: ...
+    def renew_due(self, due: _Due | Sequence[_Due], lease_us: int | None = None) -> int: ...
+    def release(self, due: _Due, due_us: int | None, attempts: int, queue: str | None = None) -> bool: ...
+    def remove(self, due: _Due | Sequence[_Due]) -> bool: ...
+    def next_due(self, kinds: list[str]) -> int | None: ...
+    def due(
+        self,
+        kind: str | None = None,
+        name: str | None = None,
+        queue: str | None = None,
+        node: str | None = None,
+        limit: int = 100,
+        after: int | None = None,
+        *,
+        lane: str | None = None,
+        execution: str | None = None,
+    ) -> list[_Due]: ...
+    def queue_depths(self, queue: str | None = None, limit: int = 1000) -> list[_QueueDepth]: ...
+    def put_due(
+        self,
+        kind: str,
+        name: str,
+        due_us: int | None,
+        body: str,
+        expected_due_us: int | None,
+        queue: str = "",
+        lane: str = "",
+    ) -> bool: ...
+    def wake(
+        self, execution: str, path: str, value_text: str | None, code: str | None, message: str, actor: str | None
+    ) -> bool: ...
+    def wake_due(self, limit: int = 100) -> list[_Due]: ...
+    def signal(
+        self,
+        execution: str | None,
+        name: str,
+        lane: str,
+        value_text: str,
+        key: str | None,
+        actor: str | None,
+        checked: list[tuple[str, str]] | None = None,
+    ) -> _SignalSent: ...
+    def cancel(self, execution: str, reason: str, actor: str | None) -> _Status: ...
     def read(self, execution: str) -> _Recorded: ...
     def verify(self, execution: str) -> list[str]: ...
     def verify_shared(self) -> list[str]: ...
@@ -748,19 +885,74 @@ class SharedLimits:
     def acquire(
         self,
         name: str,
-        policy: Mapping[str, int | str | tuple[str, ...]],
+        policy: Mapping[str, object],
         now_us: int,
         deadline_us: int | None = None,
         waiting: LimitToken | None = None,
         /,
+        *,
+        tokens: int = 0,
+        patience_us: int | None = None,
     ) -> tuple[tuple[str, str, int, int], LimitToken | None]:
-        """Decide whether an attempt may go out: kind, policy, moment and wait, and the token unless rejected."""
-    def release(self, token: LimitToken, failure_code: str | None, now_us: int, /) -> str:
-        """Report the end of an attempt; return the change of the breaker."""
+        """Decide whether an attempt may go out: kind, policy, moment and wait, and the token unless rejected.
+
+        It uses at most `tokens`, and waits at most `patience_us`.
+        """
+    def release(self, token: LimitToken, failure_code: str | None, now_us: int, /, *, tokens: int | None = None) -> str:
+        """Report the end of an attempt, and the tokens that it used; return the change of the breaker."""
     def abandon(self, token: LimitToken, now_us: int, /) -> None:
         """Give back the token of an attempt that was not made."""
+    def pressure_us(self, models: ModelCatalog, model: str, now_us: int | None = None, /) -> int:
+        """Return the time that a request of a model with backpressure would wait; 0 for other models."""
     def close(self) -> None:
         """Close connections. The limits stay usable."""
+
+_EffectRow: TypeAlias = tuple[str, str, str, int, int, int, int, str | None, tuple[str, int, int, str] | None]
+_BudgetRow: TypeAlias = tuple[str, str, str | None, int | None, int | None, int | None, str, int | None, int | None]
+_Amounts: TypeAlias = tuple[str, int, int, int]
+_Notice: TypeAlias = tuple[int, str, str]
+
+@final
+class SharedBudgets:
+    """Budgets by key."""
+
+    def __new__(
+        cls,
+        url: str,
+        prefix: str,
+        journal: Journal | None = None,
+        /,
+        *,
+        timeout: timedelta = ...,
+        clock: Callable[[], int] | None = None,
+    ) -> Self:
+        """Open the budgets of `memory:`, of an address of Redis, or of a journal. Tests replace the clock."""
+
+    def reserve(
+        self, budgets: Sequence[_BudgetRow], asker: str, worst: tuple[str, int, int, int | None], lease_us: int, /
+    ) -> tuple[_Notice | None, int | None, list[_Notice]]:
+        """Set a worst case aside in all budgets, or in none; return the refusal, the time granted, and notices."""
+
+    def settle(self, budgets: Sequence[_BudgetRow], asker: str, actual: _Amounts, /) -> list[_Notice]:
+        """Replace what was set aside by what the request took; return notices."""
+
+    def release(self, budgets: Sequence[_BudgetRow], asker: str, /) -> list[_Notice]:
+        """Give back what was set aside; return notices."""
+
+    def read(self, keys: Sequence[str], /) -> list[tuple[_Amounts, _Amounts]]:
+        """Return of each key what is used and what is set aside."""
+
+    def forget(self, keys: Sequence[str], /) -> None:
+        """Delete the counts of these keys."""
+
+    def prune(self) -> None:
+        """Delete counts whose time is over, where the store does not on its own."""
+
+    def performer(self) -> NativePerformer:
+        """Return the performer of `budget_read`."""
+
+    def close(self) -> None:
+        """Close connections. The budgets stay usable."""
 
 @final
 class PolicyGate:
@@ -769,23 +961,26 @@ class PolicyGate:
     def __new__(cls) -> Self: ...
     def ask(
         self,
-        policy: Mapping[str, int | str | tuple[str, ...]],
+        policy: Mapping[str, object],
         asker: str,
         lease_us: int,
         before_us: int,
         now_us: int,
+        tokens: int = 0,
         /,
-    ) -> str: ...
+    ) -> str:
+        """Ask for an attempt that uses at most `tokens`."""
     def leave(
         self,
-        policy: Mapping[str, int | str | tuple[str, ...]],
+        policy: Mapping[str, object],
         asker: str,
         admitted_us: int,
         is_failure: bool | None,
         now_us: int,
+        tokens: int | None = None,
         /,
     ) -> str:
-        """End an attempt, or abandon it where `is_failure` is None."""
+        """End an attempt that used `tokens`, or abandon it where `is_failure` is None."""
     def is_idle(self, now_us: int, /) -> bool: ...
 
 @final
@@ -794,7 +989,7 @@ class RetryMachine:
 
     def __new__(
         cls,
-        policy: Mapping[str, int | str | tuple[str, ...]],
+        policy: Mapping[str, object],
         effect_class: str,
         deadline_us: int | None = None,
         /,
@@ -917,6 +1112,37 @@ class HttpPerformer(NativePerformer):
         Raises `ValueError` with a setting and its problem.
         """
 
+@final
+class ModelCatalog:
+    """The configured models: their limits and prices."""
+
+    def __new__(cls, models: dict[str, _ModelSettings], /) -> Self:
+        """Read the settings."""
+
+    def bound(self, ask: _Ask, /) -> tuple[int, int, str]:
+        """Return the most that an attempt can use: tokens of input and answer, and dollars.
+
+        Raises `ValueError` for a request that cannot be sent.
+        """
+
+@final
+class ModelPerformer(NativePerformer):
+    """The performer of `model_call`."""
+
+    def __new__(
+        cls,
+        models: ModelCatalog,
+        secret: SecretStore | Callable[[str], str],
+        authorities: str,
+        custom: Callable[[str, str, str, str, bool, float | None], str],
+        resolve: Callable[[str, int], list[str]] | None = None,
+        /,
+    ) -> Self:
+        """Create a performer; `custom` returns the answer of a model of the application as JSON text.
+
+        Raises `ValueError` with a setting and its problem.
+        """
+
 def read_http_url(text: str, /) -> tuple[tuple[bool, str, int], str, str]:
     """Return origin, path and query of an absolute URL; raise `ValueError` for other texts."""
 
@@ -931,6 +1157,24 @@ def check_http_header(name: str, /) -> None:
 
 def check_http_value(name: str, value: str, /) -> None:
     """Raise `ValueError` for a value that is not one line of visible ASCII."""
+
+def sign_aws_request(
+    method: str,
+    url: str,
+    headers: Sequence[tuple[str, str]],
+    body: bytes,
+    region: str,
+    service: str,
+    access_key_id: str,
+    secret_access_key: str,
+    session_token: str | None,
+    now_us: int,
+    /,
+) -> list[tuple[str, str]]:
+    """Return the headers that sign a request to AWS (Signature Version 4); raise `ValueError` for a strange URL."""
+
+def verify_webhook(scheme: bytes, headers: Sequence[tuple[str, str]], body: bytes, now: float, /) -> None:
+    """Check the signature of a webhook by its scheme, as JSON; raise `ValueError` with the reason of a refusal."""
 
 def confine(readable: Sequence[str], /) -> list[str]:
     """Confine this process for good: read below these folders, no network, few system calls.
@@ -953,6 +1197,7 @@ class PreparedNode:
         performers: object,
         secret: Callable[[str], str],
         limits: SharedLimits,
+        budgets: SharedBudgets,
         pace: str,
         sources: object | None,
         is_joined: bool,
@@ -989,10 +1234,16 @@ class Running:
         """True where the journal has the run."""
 
     def cancel(self) -> None:
-        """End the run at its next request, unless it has changed something."""
+        """End the run unless it has changed something: a request that only reads is dropped."""
+
+    def stop(self) -> None:
+        """End the run now: a request that only reads is dropped, and no further one is performed."""
 
     def limit(self, seconds: float, /) -> None:
         """End the time of the run when that of its caller ends, `seconds` from now."""
+
+    def set_budgets(self, budgets: Sequence[tuple[_BudgetRow, bool]], tenant: str | None, /) -> None:
+        """Give the run the budgets around it, each with whether the session completes its key, and its tenant."""
 
     def renew(self) -> None:
         """Prolong the lease of a run that the journal has."""
@@ -1003,8 +1254,8 @@ class Running:
     def set_trace(self, traceparent: str, tracestate: str | None, is_recorded: bool, /) -> None:
         """Give the run a trace context before it is driven; its effects have spans where it is recorded."""
 
-    def take_spans(self) -> list[tuple[str, str, str, int, int, int, int, str | None]]:
-        """Return the spans of effects: path, effect, class, id, start and end (Unix ns), attempts, failure code."""
+    def take_spans(self) -> list[_EffectRow]:
+        """Return the spans of effects: path, effect, class, id, start and end (Unix ns), attempts, failure, usage."""
 
     def end(self, outcome: _Outcome, /) -> _Outcome:
         """Write an outcome that the Host gives the run."""
@@ -1057,6 +1308,7 @@ class ExchangeCall:
     actor: Final[str | None]
     via: Final[str | None]
     tenant: Final[str | None]
+    scopes: Final[list[str]]
     key: Final[str | None]
     accept: Final[str | None]
     timeout: Final[float | None]
@@ -1169,7 +1421,7 @@ class HttpCall:
         """The trace id of the answer."""
     @property
     def accept(self) -> str | None:
-        """The `Accept` header of a request for a page of the server."""
+        """The `Accept` header of a request for a page of the server, or for an event stream."""
     @property
     def is_abandoned(self) -> bool:
         """True if the client has closed the connection."""
@@ -1189,3 +1441,15 @@ class HttpCall:
 
     def send(self, status: int, headers: list[tuple[str, str]], body: bytes, /) -> None:
         """Answer with a page of the server. Raises as `answer`."""
+
+    def stream(self, status: int, headers: list[tuple[str, str]], /) -> HttpStream:
+        """Answer with a head, and return the body, which is written part by part. Raises as `answer`."""
+
+@final
+class HttpStream:
+    """The body of an answer that is written part by part; the end of the connection ends it."""
+
+    def send(self, part: bytes, /) -> bool:
+        """Send a part; return False if the stream has ended, or its client is gone or does not read."""
+
+    def close(self) -> None: ...

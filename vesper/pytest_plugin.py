@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from vesper.engines.outcome import Outcome
     from vesper.language.check.cases import Case
     from vesper.testing import Stubs
+    from vesper.testing.model import Script
     from vesper.verify.node_tests import NodeTester
 
 SUFFIX = ".vsp"
@@ -319,3 +320,11 @@ def vesper_stubs(request: pytest.FixtureRequest) -> Iterator[Stubs]:
         yield host
         if request.node.stash.get(_PASSED, False):
             host.assert_all_used()
+
+
+@pytest.fixture
+def vesper_model(vesper_stubs: Stubs) -> Callable[..., Script]:
+    """Script the answers of models on `vesper_stubs`: `script = vesper_model([model.text("Yes.")])`."""
+    from vesper.testing.model import Script
+
+    return lambda replies, *, model=None, step=None: Script(vesper_stubs, replies, model=model, step=step, depth=2)

@@ -1,5 +1,6 @@
 """Hooks of mkdocs: Markdown that is written for GitHub becomes pages of the site.
 
+The site has `llms.txt`, its contents for language models, and `llms-full.txt`, the pages that they need as one text.
 `nav` may hold patterns; pages are made of the nodes and files outside `docs/` that pages link to; an info string of a
 fence may name a file (```yaml nodes/x.vsp).
 """
@@ -15,6 +16,7 @@ from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files, InclusionLevel
+from mkdocs.structure.nav import Navigation, Section
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[2]
@@ -22,6 +24,12 @@ DOCS = ROOT / "docs"
 PAGES = {"SECURITY.md": "security.md"}
 """Pages of the site whose file stands outside `docs/`."""
 
+FOR_MODELS = "guides/for-models.md"
+NOT_FOR_MODELS = ("Decisions", "Contribute")
+"""Parts of the site that `llms-full.txt` leaves out: they are about Vesper's own code."""
+
+_navigation: list[Navigation] = []
+"""That of the build which is under way."""
 _LINK = re.compile(r"(?<!!)(\[[^\]]*\])\(((?:\.\./)+[\w./-]+)((?:#[\w-]+)?)\)")
 _FENCE = re.compile(r"^( *```)([\w-]+) +(\S+)$", re.MULTILINE)
 
@@ -106,3 +114,52 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
         return f'{found[1]}{found[2]} title="{found[3]}"' if "." in found[3] else f"{found[1]}{found[2]}"
 
     return _FENCE.sub(fence, _LINK.sub(link, markdown))
+
+
+# -- for language models --------------------------------------------------------------------------
+
+
+def on_nav(nav: Navigation, **_: Any) -> Navigation:
+    """Keep the navigation for the end of the build, when its pages have titles."""
+    _navigation[:] = [nav]
+    return nav
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Write `llms.txt` and `llms-full.txt` beside the pages."""
+    parts = [(each.title, list(_pages(each))) for each in _navigation[0].items if isinstance(each, Section)]
+    site = Path(config.site_dir)
+    (site / "llms.txt").write_text(contents_text(config, parts), encoding="utf-8")
+    read = [each for title, pages in parts if title not in NOT_FOR_MODELS for each in pages]
+    read = sorted(read, key=lambda page: page.file.src_uri != FOR_MODELS)
+    (site / "llms-full.txt").write_text("\n\n".join(map(_whole, read)) + "\n", encoding="utf-8")
+
+
+def contents_text(config: MkDocsConfig, parts: list[tuple[str, list[Page]]]) -> str:
+    """Return the contents of the site: a title, a summary, and each page with its first sentence."""
+    lines = [f"# {config.site_name}", "", f"> {config.site_description}.", ""]
+    lines += [f"Read [the language, for models]({FOR_MODELS.replace('.md', '.html')}) first to write nodes."]
+    for title, pages in parts:
+        lines += ["", f"## {'Optional' if title == NOT_FOR_MODELS[-1] else title}", ""]
+        lines += [f"- [{page.title}]({page.url}): {first_sentence(page.markdown or '')}" for page in pages]
+    return "\n".join(lines) + "\n"
+
+
+def first_sentence(markdown: str) -> str:
+    """Return the first sentence below the title, without links."""
+    body = re.sub(r"<!--.*?-->", "", markdown, flags=re.DOTALL).partition("\n")[2]
+    paragraph = next((each for each in body.split("\n\n") if re.match(r"\s*(?!```)[A-Za-z`]", each)), "")
+    plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(paragraph.split()))
+    return re.split(r"(?<=[.:]) ", plain, maxsplit=1)[0]
+
+
+def _pages(section: Section) -> Iterator[Page]:
+    for each in section.children:
+        if isinstance(each, Section):
+            yield from _pages(each)
+        elif isinstance(each, Page):
+            yield each
+
+
+def _whole(page: Page) -> str:
+    return f"<!-- {page.file.src_uri} -->\n\n{(page.markdown or '').strip()}"

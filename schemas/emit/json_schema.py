@@ -70,6 +70,8 @@ def _document(fields: NodeFields, types: list[str]) -> Schema:
         ({"required": ["library_id"]}, _ref("library")),
         ({"required": ["parameters"], "maxProperties": 1}, _ref("overlay")),
         ({"required": ["test_cases"]}, _ref("testing")),
+        ({"properties": {"type": {"const": "supervisor"}}, "required": ["type"]}, _ref("supervisor_node")),
+        ({"properties": {"type": {"const": "agent"}}, "required": ["type"]}, _ref("agent_node")),
     ]
     return {
         "$comment": MARK,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from declarations import ROOT, DeclarationError, Declarations, Example, Operation
-from effect_declarations import Effect, load_effects
+from effect_declarations import Effect, InterruptKind, load_effects, load_interrupt_kinds
 from type_text import NULL
 
 CRATES = ROOT / "direct_runtime" / "crates"
@@ -95,7 +95,7 @@ def outputs(declarations: Declarations) -> dict[Path, str]:
     generated = CRATES / "vesper-ir" / "src" / "generated"
     effects = load_effects({error.name for error in declarations.errors})
     return {
-        generated / "effects.rs": _effects(effects),
+        generated / "effects.rs": _effects(effects, load_interrupt_kinds()),
         generated / "ops.rs": _ops(declarations),
         generated / "signatures.rs": _signatures(declarations),
         generated / "errors.rs": _errors(declarations),
@@ -152,11 +152,16 @@ def _errors(declarations: Declarations) -> str:
     return "\n".join([MARK, *_named_enum("ErrorCode", "Code of a failure of an execution.", rows), ""])
 
 
-def _effects(effects: tuple[Effect, ...]) -> str:
+def _effects(effects: tuple[Effect, ...], kinds: tuple[InterruptKind, ...]) -> str:
     """Return the table of effects with the parts of each request. Capabilities are for the checker only."""
     lines = [
         EFFECTS_MARK,
         "use crate::effect::{EffectArgument, EffectClass, EffectDeclaration, Gives};",
+        "",
+        "/// Kinds of interrupts.",
+        "pub const INTERRUPT_KINDS: &[&str] = &[",
+        *(f"    {_string(kind.name)}," for kind in kinds),
+        "];",
         "",
         *_named_enum(
             "Effect",

@@ -26,6 +26,25 @@ UNUSED: dict[tuple[str, str], str] = {
         "field",
         "`http`: body",
     ): "no worked handler has one record as its input; tests/unit/language/check/test_http.py does",
+    **{
+        ("field", f"`events`: {name}"): "the worked consumer begins with a wait; tests/unit/topics/project.py has them"
+        for name in ("attempts", "backoff", "order_by")
+    },
+    ("step", "session"): "agents with a session are lowered to it; tests/unit/effects/sessions has a node of its own",
+    **{
+        ("field", f"a session step: {name}"): "as the step `session`"
+        for name in (
+            *("action", "session", "id", "messages", "usage", "summary", "through", "value", "ttl", "returns"),
+        )
+    },
+    **{
+        ("field", f"an agent: {name}"): "a field of every node, which other worked nodes have"
+        for name in (
+            *("constants", "functions", "parallel", "parameters", "performance", "policies", "queue", "tables"),
+            "use",
+        )
+    },
+    ("field", "a question to a model: returns"): "no worked node asks a model for sensitive data",
     ("field", "`http`: scopes"): "worked handlers are served without authentication, too",
 }
 """Constructs that no worked node uses, with the reason."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 from tests.architecture.test_layers import ROOT
@@ -12,8 +13,11 @@ _DECLARED = ("fast_entry", "fast_entry_for_many", "json_entry", "mode", "rerun",
 
 def reads(path: Path) -> list[str]:
     """The calls of `getattr` or `hasattr` on a program, or for a declared attribute."""
-    found = []
-    for each in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    text = path.read_text(encoding="utf-8")
+    found: list[str] = []
+    if not re.search(r"getattr|hasattr", text):
+        return found  # most files need no parsing
+    for each in ast.walk(ast.parse(text)):
         if isinstance(each, ast.Call) and isinstance(each.func, ast.Name) and each.func.id in ("getattr", "hasattr"):
             subject, name = each.args[0], each.args[1]
             is_declared = isinstance(name, ast.Constant) and name.value in _DECLARED

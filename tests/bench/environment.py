@@ -3,7 +3,8 @@
 A CPython without it runs plain Python a third slower, and flatters everybody else; so nobody is measured on one. The
 Python of `.venv` runs this file, which does nothing twice. `--rivals` installs the rivals too, `--service` what a
 service of `make proof-service` needs, `--host` that and the rivals of `make bench-host`, `--serve` those of
-`make bench-serve`.
+`make bench-serve`, `--queue` those of `make bench-queue`, `--data` the libraries of `make bench-data`, `--agents` the
+rivals of `make bench-agents`, `--kernel` the rival of `make bench-kernel`.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ STAMP = FOLDER / "made.json"
 BENCH = ROOT / "tests" / "bench"
 RIVALS, SERVICE = BENCH / "requirements.txt", BENCH / "requirements-service.txt"
 HOST, SERVE = BENCH / "requirements-host.txt", BENCH / "requirements-serve.txt"
+QUEUE, DATA = BENCH / "requirements-queue.txt", BENCH / "requirements-data.txt"
+AGENTS, KERNEL = BENCH / "requirements-agents.txt", BENCH / "requirements-kernel.txt"
 OLDEST = (3, 11)
 
 
@@ -183,9 +186,14 @@ def main() -> int:
     parser.add_argument("--service", action="store_true", help="install what a service needs as well")
     parser.add_argument("--host", action="store_true", help="install a service and the rivals of the Host as well")
     parser.add_argument("--serve", action="store_true", help="install the rivals of `vesper serve` as well")
+    parser.add_argument("--queue", action="store_true", help="install the rivals of queues as well")
+    parser.add_argument("--data", action="store_true", help="install Ray, polars and DuckDB as well")
+    parser.add_argument("--agents", action="store_true", help="install the rivals of agents as well")
+    parser.add_argument("--kernel", action="store_true", help="install the rival of the kernel as well")
     asked = parser.parse_args()
     more = [RIVALS] * asked.rivals + [SERVICE] * (asked.service or asked.host) + [HOST] * asked.host
-    more += [SERVE] * asked.serve
+    more += [SERVE] * asked.serve + [QUEUE] * asked.queue + [DATA] * asked.data + [AGENTS] * asked.agents
+    more += [KERNEL] * asked.kernel
     abi = str(sysconfig.get_config_var("EXT_SUFFIX"))
     try:
         again = made().get("python")  # what was chosen once is not looked for again

@@ -1,4 +1,4 @@
-"""A project as an operator meets it: nodes in all five modes, a divergence, runs in doubt, failures, an audit log.
+"""A project as an operator meets it: nodes in all five modes, a divergence, runs in doubt, work that waits, failures.
 
 Everything comes from real runs on both engines; only the thresholds are scaled, as in `vesper demo`.
 
@@ -18,6 +18,7 @@ from typing import Final
 
 import vesper
 from tests.support.dying import run_dying
+from tests.support.work.estate import SETTINGS, begin_work, write_nodes
 from vesper.cli.demo.provider import Provider
 from vesper.cli.demo.scaled import scale_thresholds
 from vesper.compiler import Compiled, compile_file, compile_source
@@ -45,6 +46,8 @@ MODES: Final = {
 TRANSFER, HANDLER, LIMIT = "bank_transfer_v1", "card_payment_v1", "credit_limit_v1"
 SECRET_INCOME: Final = "98431.07"
 """A sensitive input, which no page may show."""
+CANDIDATE: Final = "parcel_price"
+"""A name whose candidate is dearer for bulky parcels."""
 _RIGHT, _WRONG = "amount * 0.025 + 0.50", "amount * 0.026 + 0.50"
 _WAIT_SECONDS = 120.0
 _TRANSFER = """\
@@ -168,6 +171,10 @@ sample = "20 %"
 follow_cpu = "100 %"
 refresh = "100ms"
 
+[versions.parcel_price]
+lead = "parcel_price_v1"
+candidate = "parcel_price_v2"
+
 """
 
 
@@ -191,6 +198,7 @@ def make_estate(folder: Path, provider: str) -> None:
     try:
         for node_id, mode in MODES.items():
             _run_until(routes, folder, node_id, mode)
+        _follow(routes, folder)
     finally:
         routes.close()
     with planted_fault():
@@ -199,6 +207,7 @@ def make_estate(folder: Path, provider: str) -> None:
             _run_until(faulty, folder, FAULTY, Mode.SHADOW_DIRECT)
         finally:
             faulty.close()
+    begin_work(folder)  # first: its Host would recover the runs that die
     _run_effects(folder)
     _verify(folder)
 
@@ -211,12 +220,33 @@ def _write(folder: Path, provider: str) -> None:
         (nodes / found.name).write_bytes(found.read_bytes())
     for node_id, text in ((TRANSFER, _TRANSFER), (HANDLER, _HANDLER), (LIMIT, _LIMIT)):
         (nodes / f"{node_id}.vsp").write_text(text, encoding="utf-8")
+    _write_versions(nodes)
+    write_nodes(folder)
     held = "".join(
         f'[migration.nodes.{node_id}]\nmax_mode = "{mode.value}"\n'
         for node_id, mode in MODES.items()
         if mode is not Mode.DIRECT_ONLY
     )
-    (folder / "vesper.toml").write_text(_CONFIG.format(provider=provider) + held, encoding="utf-8")
+    (folder / "vesper.toml").write_text(_CONFIG.format(provider=provider) + held + SETTINGS, encoding="utf-8")
+
+
+def _write_versions(nodes: Path) -> None:
+    text = next((ROOT / "nodes").rglob("shipping_v1.vsp")).read_text(encoding="utf-8").split("\ntesting:")[0]
+    for version, fee in ((1, "15.00"), (2, "18.00")):
+        own = text.replace("shipping_v1", f"{CANDIDATE}_v{version}").replace("THEN 15.00", f"THEN {fee}")
+        (nodes / f"{CANDIDATE}_v{version}.vsp").write_text(own, encoding="utf-8")
+
+
+def _follow(routes: Routes, folder: Path) -> None:
+    """Run a name whose candidate follows; some of its outcomes are changed."""
+    with vesper.Host.from_file(folder / "vesper.toml") as host:
+        node = vesper.load(CANDIDATE, nodes=folder / "nodes", engine="auto", host=host, routes=routes)
+        drawn = InputGenerator(_compile(folder / "nodes" / f"{CANDIDATE}_v1.vsp").node, seed=7)
+        for _ in range(60):
+            try:
+                node(drawn.draw())
+            except VesperError:
+                continue  # inputs that break a precondition are traffic too
 
 
 def _run_until(routes: Routes, folder: Path, node_id: str, wanted: Mode) -> None:

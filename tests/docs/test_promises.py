@@ -383,8 +383,9 @@ def commands_of(text: str) -> Iterator[tuple[click.Command, str]]:
     context = click.Context(group)
     for found in re.finditer(r"vesper ([a-z]+)((?: [^`|\n]*)?)", text):
         command, rest = group.get_command(context, found[1]) if found[1] in COMMANDS else None, found[2].split("  ")[0]
-        if isinstance(command, click.Group):
-            command = command.commands.get(next(iter(rest.split()), ""))
+        words = iter(rest.split())
+        while isinstance(command, click.Group):
+            command = command.commands.get(next(words, ""))
         if command is not None:
             yield command, rest
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.console import ROOT, markdown_files
+from vesper.effects.custom.registry import REGISTRY
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 _BLOCK = re.compile(r"^```pycon\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -34,7 +35,10 @@ def run(text: str, name: str) -> str:
     test = doctest.DocTestParser().get_doctest(session_of(text), {}, name, name, 0)
     assert test.examples
     report: list[str] = []
+    before = REGISTRY.all()
     doctest.DocTestRunner(verbose=False).run(test, out=report.append)
+    for effect in REGISTRY.all().keys() - before.keys():
+        REGISTRY.remove(effect)
     return "".join(report)
 
 

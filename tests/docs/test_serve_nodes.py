@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.console import ROOT, check_printed, parse_session
+from vesper.config.serve import ANSWER_PATH
 from vesper.config.settings import config_from
 
 PAGE = (ROOT / "docs" / "how-to" / "serve-nodes.md").read_text(encoding="utf-8")
@@ -67,10 +68,12 @@ def curl(command: str) -> str:
 
 
 def test_the_settings_are_read(tmp_path: Path) -> None:
-    (block,) = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    serve = config_from(tomllib.loads(block), tmp_path).serve
-    assert serve.has_auth
-    assert serve.workers == 2
+    blocks = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    usual, with_runs = (config_from(tomllib.loads(each), tmp_path).serve for each in blocks)
+    assert usual.has_auth
+    assert usual.workers == 2
+    assert with_runs.has_runs
+    assert with_runs.scopes[ANSWER_PATH] == ("approve",)
 
 
 @pytest.mark.parametrize("word", ["/livez", "/readyz", "/status", "/metrics", "/openapi.json", "/docs"])

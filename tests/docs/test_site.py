@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from docs.site.hooks import PAGES, entries, expand, links_out, page_of
+from docs.site.hooks import PAGES, entries, expand, first_sentence, links_out, page_of
 from tests.support.console import ROOT
 
 DOCS = ROOT / "docs"
@@ -90,3 +90,9 @@ def test_paths_are_those_of_the_repository() -> None:
     text = "[a](../../SECURITY.md#x) [b](../README.md) [c](../../nodes/shop/shipping_rate_v1.vsp)"
     assert links_out(text, "how-to/page.md") == ["SECURITY.md", "nodes/shop/shipping_rate_v1.vsp"]
     assert Path(ROOT / "SECURITY.md").is_file()
+
+
+def test_a_page_has_its_first_sentence_in_the_contents_for_models() -> None:
+    page = "# Title\n\n<!-- mark -->\n\n```yaml\nno: text\n```\n\nSee [this](a.md) first. And that.\n"
+    assert first_sentence(page) == "See this first."
+    assert first_sentence("# Title\n") == ""

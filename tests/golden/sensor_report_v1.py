@@ -77,7 +77,7 @@ def sensor_report_v1(
     history: list[float],
     marks: dict[date, float] = DEFAULT_MARKS,
     taken: datetime = datetime(2024, 2, 29, 10, 30, 0, 500000, tzinfo=UTC),
-    wait: timedelta = timedelta(seconds=5400),
+    wait: timedelta = timedelta(hours=1, minutes=30),
 ) -> Success:
     """Judges what a sensor sent, with a value of every type that is no plain number or text."""
 
@@ -192,7 +192,7 @@ INPUTS: Final = Inputs(
         "signature": b"\x00\xff",
         "marks": DEFAULT_MARKS,
         "taken": datetime(2024, 2, 29, 10, 30, 0, 500000, tzinfo=UTC),
-        "wait": timedelta(seconds=5400),
+        "wait": timedelta(hours=1, minutes=30),
     },
 )
 RUN: Final = undecorated(sensor_report_v1)
@@ -253,7 +253,7 @@ def call(inputs: dict[str, Any]) -> Success:
         marks = read_value("map<date, float>", marks)
         taken = get_entry(inputs, "taken", datetime(2024, 2, 29, 10, 30, 0, 500000, tzinfo=UTC))
         taken = read_value("timestamp", taken)
-        wait = get_entry(inputs, "wait", timedelta(seconds=5400))
+        wait = get_entry(inputs, "wait", timedelta(hours=1, minutes=30))
         wait = read_value("duration", wait)
     except NOT_PLAIN:
         reading, altitude, signature, payload, place, history, marks, taken, wait = read_inputs(

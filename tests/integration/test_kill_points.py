@@ -19,6 +19,7 @@ import pytest
 from tests.proofs.kills.purchase import OutsideProcess, is_heard_of, sqlite_place, wrong
 from tests.support.servers import Redis
 from vesper.effects.events.performer import OUTBOX_TABLE
+from vesper.host.host import Host
 
 ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs" / "how-to" / "test-recovery.md"
@@ -162,6 +163,73 @@ def test_an_event_that_was_published_and_not_marked_is_published_once(tmp_path: 
         subprocess.run(command, cwd=tmp_path, env=environment, timeout=SECONDS, check=True)
     with closing(redis.Redis.from_url(redis_server.url)) as client:
         assert client.xlen(stream) == 1
+
+
+DUE_WORK = """
+import os
+from datetime import UTC, datetime
+import vesper
+
+past = datetime(2020, 1, 1, tzinfo=UTC)
+host = vesper.Host.from_file("vesper.toml")
+node = vesper.load("sleeps_v1.vsp", host=host)
+prepared = node._prepare(host)
+steps = {
+    "queued.committed": lambda: host.put_run(prepared, {"event_id": "a", "due": past}, past, queue="mail"),
+    "claim.committed": lambda: host.journal.claim_queued("mail", 1, 60_000_000),
+    "waiting.committed": lambda: node(event_id="b", due=past),
+    "wake.committed": lambda: host.journal.wake_due(),
+}
+for place, step in steps.items():
+    pid = os.fork()
+    if pid == 0:
+        os.environ["VESPER_DIE_AT"] = place
+        try:
+            step()
+        finally:
+            os._exit(1)
+    print(place, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+SLEEPS = """\
+node_id: sleeps_v1
+type: event_handler
+intent: Sleep until a time
+inputs: {event_id: string, due: timestamp}
+outputs: {success: {woken: timestamp}}
+flow:
+  - {step: pause, operation: sleep, until: due}
+  - operation: return
+    success: {woken: pause}
+security: {capabilities_required: [clock.sleep.system]}
+"""
+
+
+def test_due_work_of_processes_that_die_is_neither_lost_nor_doubled(tmp_path: Path) -> None:
+    (tmp_path / "sleeps_v1.vsp").write_text(SLEEPS, encoding="utf-8")
+    (tmp_path / "vesper.toml").write_text(
+        '[[grants]]\nnodes = ["*"]\nallow = ["clock.*"]\n[journal]\ndsn = "sqlite:journal.db"\n'
+        "[recovery]\nenabled = false\n",
+        encoding="utf-8",
+    )
+
+    command = [sys.executable, "-c", DUE_WORK]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    died = subprocess.run(
+        command, cwd=tmp_path, env=environment, timeout=SECONDS, check=False, capture_output=True, text=True
+    )
+    codes = [int(line.split()[1]) for line in died.stdout.splitlines()]
+    assert len(codes) == 4, died.stderr
+    assert all(code in DEATHS for code in codes), died.stderr
+    with Host.from_file(tmp_path / "vesper.toml") as host:
+        journal = host.journal
+        ((row, run),) = journal.claim_queued("mail", 1, 60_000_000)  # the process that had it is dead
+        assert run is not None
+        (woken,) = journal.unfinished(is_released=True)
+        assert [each.execution for each in journal.due()] == [row.execution]
+        recovered = host.resume(woken.execution)
+        assert recovered.outcome is not None
+        assert recovered.outcome.kind == "returned"
+        assert journal.verify(woken.execution) == journal.verify(str(row.execution)) == []
 
 
 def test_the_guide_lists_the_places_of_the_sources() -> None:

@@ -113,6 +113,7 @@ class _Plain(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         self.generic_visit(node)
+        node.args.args = [each for each in node.args.args if each.arg not in _OWN]
         node.args.kwonlyargs = [each for each in node.args.kwonlyargs if each.arg not in _OWN]
         node.args.kw_defaults = node.args.kw_defaults[: len(node.args.kwonlyargs)]
         return node

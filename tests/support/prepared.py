@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO
 
 ROOT = Path(__file__).parents[2]
-_SECONDS = 120
+_SECONDS = 600
 _IMPORTED = (
     "concurrent.futures.thread",
     "libcst.matchers",

@@ -30,10 +30,20 @@ class PolicyState:
         self._limits = limits
 
     def acquire(
-        self, name: str, policy: Policy, now_us: int, deadline_us: int | None = None, waiting: Token | None = None
+        self,
+        name: str,
+        policy: Policy,
+        now_us: int,
+        deadline_us: int | None = None,
+        waiting: Token | None = None,
+        *,
+        tokens: int = 0,
+        patience_us: int | None = None,
     ) -> Admission:
         try:
-            (kind, by, at_us, wait_us), token = self._limits.acquire(name, policy, now_us, deadline_us, waiting)
+            (kind, by, at_us, wait_us), token = self._limits.acquire(
+                name, policy, now_us, deadline_us, waiting, tokens=tokens, patience_us=patience_us
+            )
         except OverflowError as error:
             raise TooManyNames(str(error)) from None
         except ValueError as error:
@@ -42,8 +52,8 @@ class PolicyState:
             return Admission(Admitted(at_us, wait_us), token)
         return Admission((Waiting if kind == "waiting" else Rejected)(by, at_us, wait_us), token)
 
-    def release(self, token: Token, failure_code: str | None, now_us: int) -> Released:
-        return Released(self._limits.release(token, failure_code, now_us))
+    def release(self, token: Token, failure_code: str | None, now_us: int, *, tokens: int | None = None) -> Released:
+        return Released(self._limits.release(token, failure_code, now_us, tokens=tokens))
 
     def abandon(self, token: Token, now_us: int) -> None:
         self._limits.abandon(token, now_us)

@@ -482,6 +482,12 @@ class Authority:
 
     def server(self, *hosts: str, days: int = 1) -> ssl.SSLContext:
         """Return a TLS context for these names or addresses; `days` below 0 means expired."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.pair(*hosts, days=days))
+        return context
+
+    def pair(self, *hosts: str, days: int = 1) -> Path:
+        """Return a file with a certificate for these names or addresses, and its key."""
         from cryptography import x509
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric import ec
@@ -493,9 +499,7 @@ class Authority:
         form = serialization.PrivateFormat.PKCS8
         private = key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
         path.write_bytes(certificate + private)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(path)
-        return context
+        return path
 
     def _signed(self, subject: object, public: object, hosts: tuple[str, ...] | None, days: int = 1) -> bytes:
         """Return a signed certificate; without hosts, that of the authority."""

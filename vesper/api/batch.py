@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vesper.api.explain import error_info, outcome_of
 from vesper.api.input_conversion import inputs_of_json
 from vesper.api.json_source import TableRow
 from vesper.batch.errors import BatchError
-from vesper.batch.table import Declared, Wanted, run_table
+from vesper.batch.table import Declared, Form, Wanted, run_table
 from vesper.compiler import Compiled
 from vesper.engines.direct_engine import Batches, DirectProgram, outcome_of_raw
 from vesper.engines.engine import Limits, Program
 from vesper.engines.outcome import Outcome
 from vesper.values.types import DECIMAL, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,26 @@ class Batch:
         self, table: object, wanted: Wanted, now: datetime | None, look_at: Callable[[Batches], None] | None = None
     ) -> Any:
         """Run every row, and return a table of the same kind; `look_at` as in `run_table`."""
-        return run_table(self.program, self.declared, table, wanted, self.told, now, self.limits, look_at)
+
+        def run(given: object) -> Any:
+            return run_table(self.program, self.declared, given, wanted, self.told, now, self.limits, look_at)
+
+        if wanted.form == "typed":
+            return run(table)
+        from vesper.batch.faults import run_readable  # rows of files of texts alone
+
+        return run_readable(table, wanted.error_column, run)
+
+    def run_form(self, form: Form, table: pa.Table, wanted: Wanted, now: datetime | None) -> pa.Table:
+        """Run every row of a table that was read from a file in this form."""
+        keep = list(wanted.keep)
+        if form != "json" or not keep:
+            answer: pa.Table = self.run(table, replace(wanted, form=form), now)
+            return answer
+        from vesper.batch.files import split_lines, with_kept
+
+        lines, kept = split_lines(table, keep)
+        return with_kept(kept, self.run(lines, replace(wanted, form=form, keep=()), now))
 
     def told(self, raw: Any, given: Any) -> tuple[str, str, str | None, str]:
         """Return kind, code, place and message of a row without outputs, as a call has them."""

@@ -25,8 +25,11 @@ _results: dict[str, Results] = {}
 _lock = PerProcess(threading.Lock)
 
 
-def default_host(node_path: str) -> Host:
-    """Return the Host of the nearest `vesper.toml`. Without a file, nothing is granted."""
+def default_host(node_path: str | None) -> Host:
+    """Return the Host of the nearest `vesper.toml` to a node, or None to the working directory.
+
+    Without a file, nothing is granted.
+    """
     from vesper.api.run_captures import attach_captures
     from vesper.config.locate import nearest_config
     from vesper.config.settings import read_config

@@ -51,7 +51,7 @@ class Execution:
 
     def _take(self, step: Blocked | Done) -> None:
         if isinstance(step, Blocked):
-            (self._request,) = step.requests
+            self._request = step.requests[0]
             return
         self._request = None
         self._outcome = outcome_of(self._compiled, step.outcome, self._plain.inputs, self._plain)

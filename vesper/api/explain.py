@@ -13,7 +13,7 @@ from vesper.api.outcome import AnyOutcome, new_outcome
 from vesper.api.problems import describe_problems
 from vesper.compiler import Compiled
 from vesper.engines import outcome as ended
-from vesper.host.masking import SENSITIVE, shown_outcome
+from vesper.host.masking import SENSITIVE, is_sensitive, shown_outcome
 from vesper.language.ir.nodes import Clause, Input, Node, Place
 from vesper.values.model import printable, show
 
@@ -150,8 +150,8 @@ def explain(
             where = _where(compiled, place)
             failed = shown_outcome(compiled, outcome)
             shown_code = failed.code if isinstance(failed, ended.Failed) else SENSITIVE
-            # The reason may repeat arguments of the request, which may be sensitive.
-            because = f": {printable(outcome.why)}" if outcome.why and not node.grants.sensitive else ""
+            # The reason may repeat arguments and answer of the request, which may be sensitive.
+            because = f": {printable(outcome.why)}" if outcome.why and not is_sensitive(compiled) else ""
             message = f"{where}: {shown_code} in `{_text_at(compiled, place)}`{because}"
             return Explained(outcome.kind, str(code), message, {}, where, (), outcome)
         case ended.Denied(capability, why):
@@ -194,8 +194,8 @@ def _named(declared: Input, source: InputSource) -> str:
 def _hidden(problem: InputProblem, sensitive: Sequence[str]) -> InputProblem:
     """Return the problem without given values, where the input is sensitive. Keys and unknown fields are given too."""
     path = problem.path
-    is_sensitive = any(path == name or path.startswith((f"{name}.", f"{name}[")) for name in sensitive)
-    if not is_sensitive or (path in sensitive and problem.got is None):
+    is_hidden = any(path == name or path.startswith((f"{name}.", f"{name}[")) for name in sensitive)
+    if not is_hidden or (path in sensitive and problem.got is None):
         return problem
     path = problem.path.partition("[")[0]
     said = f"expected {problem.expected}, got something else ({problem.kind.replace('_', ' ')})"

@@ -235,7 +235,6 @@ def _record(type_: Record, given: object, path: str, plain: Plain) -> object:
 
 def inputs_of_json(inputs: tuple[ir.Input, ...], text: str | bytes | bytearray) -> Plain:
     """Return the inputs of a JSON text by their inside names, or its problems. Numbers are read from their text."""
-    whole, spelled = spelled_declarations(inputs)
     decoded, mistake = _decode(text)
     source = JsonSource(decoded, mistake)
     forms: object = None
@@ -246,6 +245,12 @@ def inputs_of_json(inputs: tuple[ir.Input, ...], text: str | bytes | bytearray) 
             source.mistake = Mistake(found.offset, found.what, found.kind)
     if source.mistake is not None:
         return Plain({}, source=source, refused=(Problem("", source.mistake.kind),))
+    return inputs_of_forms(inputs, forms, source)
+
+
+def inputs_of_forms(inputs: tuple[ir.Input, ...], forms: object, source: JsonSource | None = None) -> Plain:
+    """Return the inputs of a parsed JSON text (`forms_of_json`) by their inside names, or its problems."""
+    whole, spelled = spelled_declarations(inputs)
     if not isinstance(forms, dict):
         return Plain({}, source=source, refused=(Problem("", ProblemKind.WRONG_TYPE),))
     plain = Plain({}, changed=True, source=source)

@@ -6,6 +6,7 @@ The direct engine reads and writes such texts itself, and `run_json` is then its
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -35,13 +36,14 @@ from vesper.values.json_forms import has_names, input_of_json
 from vesper.values.json_value import canonical_text, json_of, json_string
 from vesper.values.model import in_order, scalar_text
 from vesper.values.model import plain as plain_value
-from vesper.values.outside_names import to_inside, to_outside
+from vesper.values.outside_names import spelled_type, to_inside, to_outside
 from vesper.values.problem import Problem, ProblemKind
 from vesper.values.strict_json import forms_of_json
 from vesper.values.types import FLOAT, JSON, ArrayOf, MapOf, OptionalOf, Record, SetOf, SpelledRecord, Type, mentions
 
 if TYPE_CHECKING:
     from vesper.api.node import Node
+    from vesper.api.observed.answer_stream import AnswerStream
 
 _MAX_DESCRIBED = 100
 """Problems that are described; further ones have kind and path. A text may have a million of them."""
@@ -94,11 +96,37 @@ def _object_entry(node: Node) -> Callable[..., bytes]:
         else:
             outcome = node._entries.engine_call(plain.inputs, start, node._limits)
             count_outcome(node._program, node.id, outcome)
-        if isinstance(outcome, Failed):
-            outcome = Failed(outcome.code, outcome.at, tuple(map(plain.told, outcome.problems)))
-        return outcome_json(compiled, outcome, plain).encode()
+        return _outcome_bytes(compiled, outcome, plain)
 
     return run_json
+
+
+def _outcome_bytes(compiled: Compiled, outcome: Outcome, plain: Plain, has_reason: bool = False) -> bytes:
+    if isinstance(outcome, Failed):
+        why = outcome.why if has_reason else ""
+        outcome = Failed(outcome.code, outcome.at, tuple(map(plain.told, outcome.problems)), why)
+    return outcome_json(compiled, outcome, plain).encode()
+
+
+def stream_json(node: Node, text: bytes, has_reason: bool = False) -> AnswerStream[bytes]:
+    """Return the events of a run of JSON text, whose outcome is that of `run_json`. For nodes with effects.
+
+    With `has_reason` the message of a failed request is part of the outcome, for callers who see the settings.
+    """
+    from vesper.api.observed.answer_stream import AnswerStream
+
+    host = node.host
+    plain = inputs_of_json(node._compiled.node.inputs, text)
+    if plain.refused:
+        refusal = Failed(ErrorCode.BAD_INPUT, None, plain.refused)
+        return AnswerStream.refused(host, outcome_json(node._compiled, refusal, plain).encode())
+    prepared, start = node._prepare(host), node._start(None)
+    return AnswerStream(
+        host,
+        lambda on_begun: host.run(prepared, plain.inputs, start, node._limits, on_begun),
+        lambda on_begun: host.arun(prepared, plain.inputs, start, node._limits, on_begun),
+        lambda ran: _outcome_bytes(ran.definition or node._compiled, ran.outcome, plain, has_reason),
+    )
 
 
 def explain_json(compiled: Compiled, answer: bytes, text: bytes) -> bytes:
@@ -231,6 +259,13 @@ def declared_text(declared: tuple[ir.Output, ...], values: Mapping[str, Any]) ->
     """Return outputs or error fields as a JSON object, by their outside names."""
     whole, spelled = spelled_declarations(declared)
     return fields_text(dict(spelled.fields), values if spelled is whole else to_outside(whole, values))
+
+
+def json_value(type_: Type, value: Any) -> Any:
+    """Return a value as callers pass it in JSON, by outside names."""
+    return json.loads(fields_text({"value": spelled_type(type_)}, {"value": to_outside(type_, plain_value(value))}))[
+        "value"
+    ]
 
 
 def fields_text(types: Mapping[str, Type], values: Mapping[str, Any]) -> str:

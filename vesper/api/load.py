@@ -18,7 +18,11 @@ from vesper.engines.engine import LIMIT_NAMES, EngineUnavailable, Limits, limits
 from vesper.engines.registry import NAMES, TIERED, engine_named
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from vesper.api.names.led_node import Wrap
     from vesper.compiler import Compiled
+    from vesper.config.versions import VersionSettings
     from vesper.engines.engine import Engine, Program
     from vesper.host.host import Host
     from vesper.language.diagnostics.diagnostic import DiagnosticBag
@@ -62,6 +66,9 @@ def load(
     `isolation="sandbox"` is for an untrusted node: the direct engine's interpreter runs it in a confined worker
     process (docs/how-to/run-untrusted-nodes.md), and an execution has ten seconds by default.
 
+    A name that `[versions]` of the configuration lists is its lead, and its candidate follows
+    (docs/how-to/try-a-candidate.md).
+
     `overlay` is a file with other values of parameters (docs/how-to/use-values-that-change-with-time.md). The node has
     another semantic hash then, and the engine `auto` refuses it: evidence is about the node as written.
     """
@@ -82,7 +89,77 @@ def load(
         )
     if overlay is not None and engine == AUTO:
         raise ValueError("an overlay needs one engine: evidence of `auto` is about the node as written")
-    compiled, path, messages = compiled_node(node, nodes, overlay)
+    path = _path(node, nodes)
+
+    def load_file(path: str, wrap: Wrap | None = None) -> Node:
+        return _load_file(path, overlay, engine, named, limits, host, routes, results, isolation, wrap)
+
+    settings = _version_settings(node, path, host)
+    if settings is None:
+        return load_file(path)
+    if overlay is not None:
+        raise ValueError(f"an overlay needs one version: `{node}` has a lead and a candidate; name the version")
+    return _load_led(str(node), settings, lambda version: _path(version, nodes), load_file, host, routes)
+
+
+def load_name(name: str, files: Mapping[str, str], *, engine: str, host: Host, routes: Routes | None = None) -> Node:
+    """Load a name that `[versions]` of the Host's configuration lists. `files` are those of its versions, by id."""
+
+    def find(version: str) -> str:
+        if version not in files:
+            raise UnknownNode(f"[versions.{name}] names `{version}`, and no file declares it")
+        return files[version]
+
+    def load_file(path: str, wrap: Wrap | None = None) -> Node:
+        return _load_file(path, None, engine, engine, None, host, routes, None, "none", wrap)
+
+    return _load_led(name, host.config.versions[name], find, load_file, host, routes)
+
+
+def _load_led(
+    name: str,
+    settings: VersionSettings,
+    find: Callable[[str], str],
+    load_file: Callable[[str, Wrap | None], Node],
+    host: Host | None,
+    routes: Routes | None,
+) -> Node:
+    from vesper.api.names.led_node import load_led
+
+    return load_led(
+        name,
+        settings,
+        lambda version, wrap: load_file(find(version), wrap),
+        lambda version: _compiled_file(find(version))[0],
+        lambda path: routes or _default_routes(path, host),
+    )
+
+
+def _version_settings(node: str | os.PathLike[str], path: str, host: Host | None) -> VersionSettings | None:
+    """Return the settings of a name without a version; None where the configuration does not list it."""
+    if not isinstance(node, str) or (host is None and not may_have_table(path, "versions")):
+        return None
+    if host is not None:
+        return host.config.versions.get(node)
+    from vesper.config.locate import config_for
+
+    return config_for(path).versions.get(node)
+
+
+def _load_file(
+    path: str,
+    overlay: str | os.PathLike[str] | None,
+    engine: str,
+    named: str | None,
+    limits: Limits | None,
+    host: Host | None,
+    routes: Routes | None,
+    results: bool | None,
+    isolation: str,
+    wrap: Wrap | None,
+) -> Node:
+    """Load one version. `wrap` puts the program of a lead into that with its candidate."""
+    compiled, messages = _compiled_file(path, overlay)
     limits = limits_of_node(limits, compiled.kept.fact("limits", lambda: _declared_limits(compiled)))
     name: str = engine
     direct = None
@@ -94,9 +171,7 @@ def load(
             name = SandboxEngine.name
             program = SandboxEngine().load(compiled)
         elif engine == AUTO:
-            from vesper.api.default_hosts import default_routes
-
-            program = (routes or default_routes(path, host)).program(compiled)
+            program = (routes or _default_routes(path, host)).program(compiled)
         else:
             program = reference = _engine(engine, path, host).load(compiled)
             if results or (results is None and may_have_table(path, "cache")):
@@ -105,6 +180,8 @@ def load(
                 program = with_results(compiled, program, engine, host, results)
             if named is None and program is reference:
                 direct = partial(_load_direct, compiled, path, host)
+        if wrap is not None:
+            program = wrap(compiled, program)
         loaded = _node(compiled, program, name, limits, messages, host, direct)
     except EngineUnavailable as problem:
         raise NodeError(f"engine {engine}: {problem}") from None
@@ -141,6 +218,12 @@ def _node(
 
         entries = with_spans(entries, compiled, program, engine, observe, about.takes_now)
     return Node(compiled, program, engine, limits, warnings, host, entries, direct)
+
+
+def _default_routes(path: str, host: Host | None) -> Routes:
+    from vesper.api.default_hosts import default_routes
+
+    return default_routes(path, host)
 
 
 def _load_direct(compiled: Compiled, path: str, host: Host | None) -> Program:
@@ -191,6 +274,11 @@ def compiled_node(
 ) -> tuple[Compiled, str, tuple[str, ...]]:
     """Return the node, its file, and the messages of the checker."""
     path = _path(node, nodes)
+    compiled, messages = _compiled_file(path, overlay)
+    return compiled, path, messages
+
+
+def _compiled_file(path: str, overlay: str | os.PathLike[str] | None = None) -> tuple[Compiled, tuple[str, ...]]:
     if overlay is None:
         compiled, messages = compile_cached(path, _render)
     else:
@@ -204,7 +292,7 @@ def compiled_node(
         raise NodeError("\n\n".join(messages))
     if (reason := distrust_node(compiled)) is not None:
         raise NodeError(reason)
-    return compiled, path, messages
+    return compiled, messages
 
 
 def _render(bag: DiagnosticBag) -> tuple[str, ...]:

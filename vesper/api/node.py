@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
 from keyword import iskeyword
 from types import MappingProxyType
@@ -22,7 +22,16 @@ from vesper.api.errors import Stopped
 from vesper.api.outcome import AnyOutcome, Outcome, new_outcome
 from vesper.api.remote_exceptions import BadInput, Told
 from vesper.engines import outcome as ended
-from vesper.engines.engine import DEFAULT_LIMITS, Done, EngineUnavailable, Limits, ModalProgram, Program, PureExecution
+from vesper.engines.engine import (
+    DEFAULT_LIMITS,
+    Done,
+    EngineUnavailable,
+    Limits,
+    ModalProgram,
+    Program,
+    PureExecution,
+    Repeatable,
+)
 from vesper.kernels import raised
 from vesper.values.base_types import is_a
 from vesper.values.generated.errors import ErrorCode
@@ -38,10 +47,13 @@ if TYPE_CHECKING:
     from vesper.api.execution import Execution
     from vesper.api.forms.records import Records
     from vesper.api.input_conversion import Plain
+    from vesper.api.observed.answer_stream import AnswerStream
+    from vesper.api.runs import RunHandle
     from vesper.batch.table import Decimals
     from vesper.compiler import Compiled
     from vesper.host.host import Host
     from vesper.host.prepared import Prepared, Ran
+    from vesper.journal.due import SignalSent
 
 TableT = TypeVar("TableT")
 _NOTHING: Any = object()
@@ -211,6 +223,11 @@ class Node:
         values = outputs.unwrap() if isinstance(outputs, Outcome) else outputs
         return self._records.outputs(self.Output, values)
 
+    @property
+    def served_as(self) -> str:
+        """The last part of its address on a server: its id, or the name that its lead may change of."""
+        return self.id
+
     # -- running ----------------------------------------------------------------------------------
 
     def __call__(self, given: Any = _NOTHING, /, **inputs: Any) -> AnyOutcome:
@@ -240,6 +257,28 @@ class Node:
         import asyncio
 
         return await asyncio.to_thread(self, *arguments, **inputs)
+
+    def stream(self, given: Any = _NOTHING, /, **inputs: Any) -> AnswerStream[AnyOutcome]:
+        """Run the node and return its events as an iterator, for `async for` or `for` (docs/how-to/stream-answers.md).
+
+        Chunks of answers arrive before they are durable. Closing the iterator, or dropping it, ends the run. Raises
+        `TypeError` for a node without effects, which has no events.
+        """
+        from vesper.api.observed.answer_stream import AnswerStream
+
+        if self._entries is not None:
+            raise TypeError(f"{self.id} has no effects, and so no events: call it")
+        asked = self._run_arguments(given, inputs)
+        host = self.host
+        if isinstance(asked, Outcome):
+            return AnswerStream.refused(host, asked)
+        prepared, (plain, arguments) = self._prepare(host), asked
+        return AnswerStream(
+            host,
+            lambda on_begun: host.run(prepared, *arguments, on_begun),
+            lambda on_begun: host.arun(prepared, *arguments, on_begun),
+            partial(self._named_outcome, plain),
+        )
 
     @overload
     def map(
@@ -286,6 +325,39 @@ class Node:
         if plain.refused:
             return Execution(self._compiled, plain, PureExecution(partial(Done, _refusal(plain.refused), ())))
         return Execution(self._compiled, plain, self._program.start(plain.inputs, _start_time(now), self._limits))
+
+    def start_run(self, given: Any, /, *, key: str | None = None, now: datetime | str | None = None) -> RunHandle:
+        """Record a run that a process with this journal performs, and return its handle; durable on return.
+
+        Of several calls with one `key` the first begins the run, and the others return its handle. Raises `BadInput`.
+        """
+        from vesper.api.runs import start_run
+
+        return start_run(self, given, key, now)
+
+    def enqueue(
+        self,
+        given: Any,
+        /,
+        *,
+        key: str | None = None,
+        delay: float | timedelta | None = None,
+        priority: int | None = None,
+        at: datetime | None = None,
+    ) -> RunHandle:
+        """Put a run into the node's queue, and return its handle; durable on return (docs/spec/queues.md).
+
+        `delay` is in seconds. Of several calls with one `key` the first counts. Raises `BadInput`.
+        """
+        from vesper.api.runs import enqueue_run
+
+        return enqueue_run(self, given, key=key, delay=delay, priority=priority, at=at)
+
+    def signal(self, execution: str, name: str, value: object = None, *, key: str | None = None) -> SignalSent:
+        """Send a signal to a run of the node's Host; a repeated `key` sends nothing (docs/spec/waiting.md)."""
+        from vesper.api.runs import run_handle
+
+        return run_handle(execution, host=self.host).signal(name, value, key=key)
 
     def run_batch(
         self,
@@ -479,7 +551,7 @@ class Node:
         elif isinstance(error, raised.BadInput) and not self._may_convert(inputs):
             return outcome_of(self._compiled, ended.Failed(ErrorCode.BAD_INPUT, None, error.problems), inputs)
         assert self._entries is not None  # only calls of a node without effects raise into this method
-        rerun = self._program.rerun if isinstance(self._program, ModalProgram) else self._entries.engine_call
+        rerun = self._program.rerun if isinstance(self._program, Repeatable) else self._entries.engine_call
         if type(error) is raised.Raised:
             from vesper.api.error_info import ErrorInfo
             from vesper.api.explain import FailedEnding, snapshot

@@ -1,21 +1,25 @@
 """Files of tables: Parquet, Arrow, CSV and JSON lines, read and written in parts. Needs pyarrow.
 
 CSV columns are read as texts, and JSON lines unparsed: the engine reads them by the types of the inputs, so that no
-number is rounded and a bad cell affects its row alone.
+number is rounded and a bad cell affects its row alone. A row that cannot be read at all has a message instead
+(`vesper.batch.faults`).
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
+from vesper.batch.csv_records import MAX_RECORD_BYTES, CsvReader
 from vesper.batch.errors import BatchError
+from vesper.batch.faults import fault_field
 from vesper.batch.json_members import cut_out
 from vesper.batch.table import Form
 from vesper.storage.file_access import open_regular, temporary_beside
@@ -90,7 +94,7 @@ def open_source(path: Path) -> Source:
 
     def parts(left_out: int, size: int) -> Iterator[pa.Table]:
         try:
-            yield from _in_parts(batches(), schema, left_out, size)
+            yield from in_parts(batches(), schema, left_out, size)
         except (OSError, ValueError) as error:
             raise _unreadable(path, error) from None
 
@@ -102,7 +106,8 @@ def _unreadable(path: Path, error: OSError | ValueError) -> BatchError:
     return BatchError(f"{path}: {said}")
 
 
-def _in_parts(batches: Iterator[pa.RecordBatch], schema: pa.Schema, left_out: int, size: int) -> Iterator[pa.Table]:
+def in_parts(batches: Iterator[pa.RecordBatch], schema: pa.Schema, left_out: int, size: int) -> Iterator[pa.Table]:
+    """Return tables of `size` rows after the first `left_out`; at least one, which may be empty."""
     table = arrow().Table
     is_empty = left_out == 0
     gathered: list[pa.RecordBatch] = []
@@ -169,72 +174,77 @@ def _arrow(path: Path, position: Position) -> tuple[int | None, pa.Schema, Batch
 
 
 def _csv(path: Path, position: Position) -> tuple[int | None, pa.Schema, Batches]:
-    from pyarrow import csv, string
-
-    def open_reader(names: list[str]) -> Any:
-        # An empty cell is a missing value; "" is the empty text.
-        convert = csv.ConvertOptions(
-            column_types={name: string() for name in names},
-            null_values=[""],
-            strings_can_be_null=True,
-            quoted_strings_can_be_null=False,
-        )
-        return csv.open_csv(path, parse_options=csv.ParseOptions(newlines_in_values=True), convert_options=convert)
-
-    with open_reader([]) as reader:
-        names: list[str] = reader.schema.names
-    schema = arrow().schema([(name, string()) for name in names])
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        with open_reader(names) as reader:
-            for batch in reader:
-                # The reader is far ahead in its file. A cell has four bytes of offset here, and one separator in the
-                # file; quotes are ignored.
-                position.at += batch.nbytes - 3 * batch.num_rows * batch.num_columns
-                yield batch
-
-    return None, schema, batches
+    reader = CsvReader(path, arrow())
+    return None, reader.schema, lambda: reader.batches(position)
 
 
 def _jsonl(path: Path, position: Position) -> tuple[int | None, pa.Schema, Batches]:
-    lib = arrow()
-    schema = lib.schema([(_LINES, lib.string())])
-
-    def batches() -> Iterator[pa.RecordBatch]:
+    def lines() -> Iterator[tuple[int, bytes]]:
         with path.open("rb") as file:
-            lines: list[str] = []
-            for number, raw in enumerate(file, start=1):
-                position.at += len(raw)
-                if raw.strip():
-                    lines.append(_text(raw, number))
-                if len(lines) == _ROWS_A_BATCH:
-                    yield lib.record_batch([lib.array(lines, lib.string())], schema=schema)
-                    lines = []
-            if lines:
-                yield lib.record_batch([lib.array(lines, lib.string())], schema=schema)
+            for number, raw in enumerate(iter(lambda: read_line(file), b""), start=1):
+                position.at = file.tell()
+                yield number, raw
 
-    return None, schema, batches
+    return None, schema_of_lines(), lambda: line_batches(lines(), "line")
 
 
-def _text(raw: bytes, number: int) -> str:
+def schema_of_lines() -> pa.Schema:
+    """Return the columns of JSON lines."""
+    lib = arrow()
+    return lib.schema([(_LINES, lib.string()), fault_field(lib)])
+
+
+def line_batches(lines: Iterable[tuple[int, bytes]], place: str) -> Iterator[pa.RecordBatch]:
+    """Yield numbered lines as batches, without the blank ones; `place` is the word before the number in messages."""
+    lib, schema = arrow(), schema_of_lines()
+
+    def batch(rows: list[tuple[str | None, str | None]]) -> pa.RecordBatch:
+        columns = zip(*rows, strict=True)
+        arrays = [lib.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+        return lib.RecordBatch.from_arrays(arrays, schema=schema)
+
+    rows: list[tuple[str | None, str | None]] = []
+    for number, raw in lines:
+        if raw.strip():
+            rows.append(_text(raw, f"{place} {number}"))
+        if len(rows) == _ROWS_A_BATCH:
+            yield batch(rows)
+            rows = []
+    if rows:
+        yield batch(rows)
+
+
+def read_line(file: BinaryIO) -> bytes:
+    """Return the next line; of one that is too long only a beginning that is too long as well."""
+    raw = rest = file.readline(MAX_RECORD_BYTES + 1)
+    while len(rest) > MAX_RECORD_BYTES and not rest.endswith(b"\n"):
+        rest = file.readline(MAX_RECORD_BYTES + 1)
+    return raw
+
+
+def _text(raw: bytes, place: str) -> tuple[str | None, str | None]:
+    """Return the text of a line, or why it has none."""
+    if len(raw) > MAX_RECORD_BYTES:
+        return None, f"{place} is longer than {MAX_RECORD_BYTES:,} bytes"
     try:
-        return raw.rstrip(b"\r\n").decode("utf-8")
+        return raw.rstrip(b"\r\n").decode("utf-8"), None
     except UnicodeDecodeError as error:
-        raise ValueError(f"line {number} is not UTF-8: {error.reason} at byte {error.start + 1}") from None
+        return None, f"{place} is not UTF-8: {error.reason} at byte {error.start + 1}"
 
 
 def split_lines(table: pa.Table, keep: Sequence[str]) -> tuple[pa.Table, pa.Table]:
     """Return JSON lines without the kept members, and those members as columns of texts."""
     lib = arrow()
-    lines: list[str] = []
+    lines: list[str | None] = []
     columns: list[list[str | None]] = [[] for _ in keep]
     for line in table.column(_LINES).to_pylist():
-        rest, members = cut_out(line, keep)
+        rest, members = (None, [None] * len(keep)) if line is None else cut_out(line, keep)
         lines.append(rest)
         for column, member in zip(columns, members, strict=True):
             column.append(member)
     kept = {name: lib.array(column, lib.string()) for name, column in zip(keep, columns, strict=True)}
-    return lib.table({_LINES: lib.array(lines, lib.string())}), lib.table(kept)
+    place = table.schema.get_field_index(_LINES)
+    return table.set_column(place, _LINES, lib.array(lines, lib.string())), lib.table(kept)
 
 
 def with_kept(kept: pa.Table, answer: pa.Table) -> pa.Table:
@@ -250,30 +260,53 @@ def with_kept(kept: pa.Table, answer: pa.Table) -> pa.Table:
 
 def write_part(path: Path, table: pa.Table, kind: str) -> None:
     """Write a part of an answer as a file, atomically."""
-    lib = arrow()
+    write_tables(path, iter([table]), kind)
+
+
+def write_tables(path: Path, tables: Iterator[pa.Table], kind: str) -> None:
+    """Write tables of one schema, at least one, as a file, atomically."""
     temporary = temporary_beside(path)
     try:
-        if kind == "parquet":
-            from pyarrow import parquet
-
-            parquet.write_table(table, temporary)
-        elif kind == "arrow":
-            with lib.OSFile(str(temporary), "wb") as sink, lib.ipc.new_file(sink, table.schema) as writer:
-                writer.write_table(table)
-        elif kind == "csv":
-            from pyarrow import csv
-
-            csv.write_csv(flat(table), temporary)
-        else:
-            with temporary.open("w", encoding="utf-8", newline="\n") as file:
-                row_type = lib.struct(list(table.schema))
-                for row in table.to_pylist():
-                    file.write(_json(row, row_type) + "\n")
+        {"parquet": _to_parquet, "arrow": _to_arrow, "csv": _to_csv, "jsonl": _to_jsonl}[kind](temporary, tables)
         temporary.replace(path)
     except BaseException:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise
+
+
+def _to_parquet(path: Path, tables: Iterator[pa.Table]) -> None:
+    from pyarrow import parquet
+
+    first = next(tables)
+    with parquet.ParquetWriter(path, first.schema) as writer:
+        for table in itertools.chain([first], tables):
+            writer.write_table(table)
+
+
+def _to_arrow(path: Path, tables: Iterator[pa.Table]) -> None:
+    lib = arrow()
+    first = next(tables)
+    with lib.OSFile(str(path), "wb") as sink, lib.ipc.new_file(sink, first.schema) as writer:
+        for table in itertools.chain([first], tables):
+            writer.write_table(table)
+
+
+def _to_csv(path: Path, tables: Iterator[pa.Table]) -> None:
+    from pyarrow import csv
+
+    first = flat(next(tables))
+    with csv.CSVWriter(path, first.schema) as writer:
+        for table in itertools.chain([first], map(flat, tables)):
+            writer.write_table(table)
+
+
+def _to_jsonl(path: Path, tables: Iterator[pa.Table]) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        for table in tables:
+            row_type = arrow().struct(list(table.schema))
+            for row in table.to_pylist():
+                file.write(_json(row, row_type) + "\n")
 
 
 def join_parts(parts: list[Path], out: Path, kind: str) -> None:

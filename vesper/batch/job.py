@@ -76,7 +76,7 @@ class Job:
         source = open_source(self.source)
         if self.out.is_dir():
             raise BatchError(f"{self.out} is a folder: name a file to write")
-        with self._claim():
+        with claim(self.folder, self.out):
             state = self._begun(is_resumed)
             try:
                 return self._done(source, state, kind, tell)
@@ -84,24 +84,6 @@ class Job:
                 if not state["done"]:  # there is nothing to continue
                     shutil.rmtree(self.folder, ignore_errors=True)
                 raise
-
-    @contextmanager
-    def _claim(self) -> Iterator[None]:
-        """Hold the folder of this job: a restart empties it."""
-        make_private_folder(self.folder)
-        handle = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            for _ in range(_CLAIM_ATTEMPTS):  # `is_held` holds a folder for an instant
-                try:
-                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    time.sleep(_CLAIM_WAIT_SECONDS)
-            else:
-                raise BatchError(f"another process is writing {self.out}: let it come to its end, or stop it")
-            yield
-        finally:
-            os.close(handle)
 
     def _done(self, source: Source, state: dict[str, Any], kind: str, tell: Callable[[Progress], None]) -> Progress:
         progress = Progress()
@@ -114,7 +96,7 @@ class Job:
         for table in source.parts(progress.rows, self.rows_a_part):
             answer = self.run(source, table, state["start"])
             write_part(self._part(len(state["done"]), kind), answer, kind)
-            errors = _errors(answer.column(self.error_column))
+            errors = count_errors(answer.column(self.error_column))
             progress.rows += table.num_rows
             progress.errors.update(errors)
             progress.share = progress.rows / source.rows if source.rows else source.read.share
@@ -180,6 +162,25 @@ class Job:
         temporary.replace(path)
 
 
+@contextmanager
+def claim(folder: Path, out: Path) -> Iterator[None]:
+    """Hold the folder of the job that writes `out`: a restart empties it."""
+    make_private_folder(folder)
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for _ in range(_CLAIM_ATTEMPTS):  # `is_held` holds a folder for an instant
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                time.sleep(_CLAIM_WAIT_SECONDS)
+        else:
+            raise BatchError(f"another process is writing {out}: let it come to its end, or stop it")
+        yield
+    finally:
+        os.close(handle)
+
+
 def read_state(path: Path) -> dict[str, Any]:
     """Read `state.json`. It may have been edited: an invalid state is refused before anything runs."""
     try:
@@ -218,6 +219,9 @@ _WORDS = {
     "node": "it runs another node",
     "semantic_hash": "the node has changed",
     "options": "its options differ",
+    "inputs": "the files that it reads have changed",
+    "format": "it writes another format",
+    "sizes": "it has parts of another size",
 }
 
 
@@ -229,7 +233,7 @@ def _is_done(part: object) -> bool:
             return False
 
 
-def _errors(column: pa.ChunkedArray) -> Counter[str]:
+def count_errors(column: pa.ChunkedArray) -> Counter[str]:
     """Return how many rows have an error, by its kind and code."""
     if column.null_count == len(column):
         return Counter()

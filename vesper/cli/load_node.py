@@ -35,6 +35,23 @@ def find_node(wanted: str, root: Path) -> Path:
         raise click.UsageError(str(problem)) from None
 
 
+def find_lead(wanted: str, root: Path, config: Path | None) -> Path:
+    """Return the file of a node to run; for a name that `[versions]` lists, that of its lead in `vesper.toml`."""
+    # Imported here, because `vesper check` and the listing of nodes read no settings and start faster without them.
+    from vesper.cli.settings import printable_lines
+    from vesper.config.locate import config_for, may_have_table
+    from vesper.effects.settings import ConfigError
+
+    path = find_node(wanted, root)
+    if config is None and not may_have_table(path, "versions"):
+        return path
+    try:
+        settings = config_for(path, config).versions.get(wanted)
+    except ConfigError as problem:
+        raise click.ClickException(printable_lines(str(problem))) from None
+    return path if settings is None else find_node(settings.lead, root)
+
+
 def find_nodes(paths: tuple[str, ...], root: Path, with_libraries: bool = False) -> list[Path]:
     """Return the files that the arguments name: files, folders or node names; without any, all nodes of the root.
 

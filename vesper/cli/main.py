@@ -20,10 +20,13 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 COMMANDS = {
+    "agents": "Show, stop and start supervised agents; send them messages.",
+    "agent": "Talk to an agent in the terminal.",
     "audit": "Show, verify and export the audit log.",
     "bench": "Time a node on every engine, side by side.",
     "cache": "Show what the caches hold and how often they hit; empty them.",
     "check": "Report errors in nodes; apply unambiguous fixes.",
+    "compare": "Show inputs on which two versions of a node differ.",
     "compile": "Generate Python or IR from a node.",
     "completion": "Print the completion script of bash, zsh or fish.",
     "dashboard": "Show nodes, divergences and runs in a browser.",
@@ -35,24 +38,35 @@ COMMANDS = {
     "export": "Write the decision tables of a node as a workbook or as Markdown.",
     "fmt": "Format the text of nodes.",
     "import": "Write nodes from the rules of other tools.",
+    "interrupts": "Show and answer questions of waiting runs.",
     "journal": "Show runs with effects; resolve runs with an unknown outcome.",
+    "kernel": "Run pipelines of nodes: kernel, workers, questions to people.",
     "lsp": "Serve an editor by the Language Server Protocol.",
+    "mcp": "Serve nodes, or an author's tools, by the Model Context Protocol.",
     "migrate": "Roll nodes out to the direct engine; simulate a rollout.",
     "new": "Create a node from a template, or the next version of a node.",
     "nodes": "List nodes and show their contents.",
     "openapi": "Write the OpenAPI document of handlers and exposed functions.",
     "play": "Edit, run and save nodes in a browser.",
     "profile": "Show where a node spends its time, on each engine.",
+    "prove": "Prove clauses of nodes for every input, or refute them.",
+    "queue": "Show queued runs and dead letters; pause queues.",
     "replay": "Replay an execution from its trace; change it, derive a fix.",
     "run": "Run a node on one engine or on both.",
+    "schedule": "Show, pause and run scheduled jobs.",
     "schema": "Print the JSON Schema of nodes, for editors.",
     "serve": "Serve nodes over HTTP.",
+    "sessions": "Show, fork and delete conversations.",
+    "signal": "Send a signal to waiting runs.",
     "status": "Show each node's mode, and what it still needs for promotion.",
     "stubs": "Generate type stubs of nodes for type checkers.",
     "test": "Run cases of nodes; check contracts on generated inputs.",
+    "topics": "Show consumers of topics, pause them; requeue dead letters.",
     "traces": "Show what executions did, step by step; turn traces into tests.",
     "trust": "Trust files of other users; list and remove trusted paths.",
     "verify": "Check that the engines agree on nodes.",
+    "versions": "Show what candidates of names would change; promote them.",
+    "work": "Wake waiting runs and do queued work, without HTTP.",
 }
 _BUG = "This is a bug in Vesper, not in your node. Please report it with the lines above."
 RENAMED = {"trace": "traces to-test"}
@@ -70,16 +84,31 @@ _SYNONYMS = {
     "version": "--version",
 }
 """Words of other tools for what a command here does."""
-_VERBATIM = {"compile", "completion", "debug", "explain", "export", "fmt", "lsp", "openapi", "schema", "serve", "stubs"}
+_VERBATIM = {
+    "compile",
+    "completion",
+    "debug",
+    "explain",
+    "export",
+    "fmt",
+    "lsp",
+    "mcp",
+    "openapi",
+    "schema",
+    "serve",
+    "stubs",
+}
 """Commands that print code or documents, whose lines are not wrapped."""
 NODES_ONLY = {
     "bench",
     "check",
+    "compare",
     "compile",
     "debug",
     "fmt",
     "openapi",
     "profile",
+    "prove",
     "run",
     "status",
     "stubs",
@@ -190,6 +219,17 @@ def main() -> None:
             traceback.print_exc()
             print(f"\n{_BUG}", file=sys.stderr)
         sys.exit(OUR_BUG)
+    finally:
+        _drop_unread_output()
+
+
+def _drop_unread_output() -> None:
+    """Leave nothing that Python would flush at exit, and report, after the reader of a pipe has gone."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        _drop(1)
 
 
 def _end_without_output(error: OSError) -> None:
@@ -200,7 +240,11 @@ def _end_without_output(error: OSError) -> None:
     with contextlib.suppress(OSError):
         print(f"error: cannot write the output: {error.strerror or type(error).__name__}", file=sys.stderr, flush=True)
     # Python flushes its buffers at exit and would report the error again.
-    devnull = os.open(os.devnull, os.O_WRONLY)
-    for stream in (1, 2):
-        os.dup2(devnull, stream)
+    _drop(1, 2)
     sys.exit(WRONG_INPUT)
+
+
+def _drop(*streams: int) -> None:
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    for stream in streams:
+        os.dup2(devnull, stream)

@@ -63,10 +63,12 @@ def _write_bytes(value: bytes) -> str:
 
 
 def _write_duration(value: timedelta) -> cst.Call:
-    """The length in days, seconds and microseconds, without those that are 0; the sign on each of them."""
+    """Write a length in days, hours, minutes, seconds and microseconds, without zeros; the sign is on each of them."""
     sign = -1 if value < timedelta(0) else 1
     size = abs(value)
-    parts = {"days": size.days, "seconds": size.seconds, "microseconds": size.microseconds}
+    minutes, seconds = divmod(size.seconds, 60)
+    parts = {"days": size.days, "hours": minutes // 60, "minutes": minutes % 60, "seconds": seconds}
+    parts["microseconds"] = size.microseconds
     given = {name: sign * count for name, count in parts.items() if count} or {"days": 0}
     arguments = [
         _write_number(count).with_changes(keyword=cst.Name(name), equal=EQUAL) for name, count in given.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
@@ -13,6 +14,7 @@ from vesper.codegen.expressions import ExpressionWriter
 from vesper.codegen.handler_codes import is_default_handler, write_handler_condition
 from vesper.codegen.item_clauses import NumberedClause, merge_clauses, split_runs
 from vesper.codegen.layout.expressions import render_code
+from vesper.codegen.layout.policy_comments import describe_policies
 from vesper.codegen.layout.python_expression import (
     ATOM,
     EQUAL,
@@ -28,8 +30,8 @@ from vesper.codegen.layout.sql_lines import sql_lines
 from vesper.codegen.loops import is_every_item, write_target
 from vesper.codegen.metering import write_price
 from vesper.codegen.naming import Naming
-from vesper.codegen.policy_comments import describe_policies
 from vesper.codegen.same import is_same_path
+from vesper.codegen.strands import StrandWriter
 from vesper.codegen.types import TypeWriter, is_annotation_needed
 from vesper.language.ir import nodes as ir
 from vesper.language.ir.new_values import loop_takes_memory, price_collected, price_states, takes_memory
@@ -63,7 +65,7 @@ def indent_block(lines: Lines) -> cst.IndentedBlock:
     return cst.IndentedBlock([first, *lines[1:]])
 
 
-class BlockWriter:
+class BlockWriter(StrandWriter):
     def __init__(
         self, node: ir.Node, naming: Naming, expressions: ExpressionWriter, types: TypeWriter, end: End
     ) -> None:
@@ -77,7 +79,8 @@ class BlockWriter:
         self._requires = 0
         self._nesting = 0
         read = [each for each in node.expressions() if isinstance(each, ir.Ref | ir.Local)]
-        self._steps_read = {each.name for each in read if isinstance(each, ir.Ref) and each.kind == "step"}
+        self._step_reads = Counter(each.name for each in read if isinstance(each, ir.Ref) and each.kind == "step")
+        self._steps_read = set(self._step_reads)
         self._locals_read = {each.number for each in read if isinstance(each, ir.Local)}
         self._names_outside = {
             *(each.name for each in node.inputs),
@@ -128,7 +131,10 @@ class BlockWriter:
                     return self._write_skippable(statement, skipped)
                 return self._write_with_handlers(statement.handlers, statement, lambda: self._write_branch(statement))
             case ir.Loop():
-                return self._write_with_handlers(statement.handlers, statement, lambda: self._write_loop(statement))
+                write = self._write_rounds_in_flight if statement.in_flight is not None else self._write_loop
+                return self._write_with_handlers(statement.handlers, statement, lambda: write(statement))
+            case ir.Parallel():
+                return self._write_with_handlers(statement.handlers, statement, lambda: self._write_parallel(statement))
             case ir.Request():
                 return self._write_with_handlers(statement.handlers, statement, lambda: self._write_request(statement))
             case ir.CallNode():
@@ -397,7 +403,15 @@ class BlockWriter:
         if type_ is not None and (annotation := self.choose_annotation(type_)) is not None:
             before = [self._declare(self._naming.name("step", branch.name), annotation, heading)]
             heading = []
-        return [*before, self._write_arms(branch, 0).with_changes(leading_lines=heading)]
+        if branch.arms:
+            return [*before, self._write_arms(branch, 0).with_changes(leading_lines=heading)]
+        self._nesting += 1
+        lines = [*self.write_block(branch.otherwise), *self._write_branch_value(branch, branch.otherwise_value)]
+        self._nesting -= 1
+        if heading and lines:
+            first = cst.ensure_type(lines[0], cst.SimpleStatementLine)
+            lines[0] = first.with_changes(leading_lines=[*heading, *first.leading_lines])
+        return [*before, *lines]
 
     def _write_arms(self, branch: ir.Branch, first: int) -> cst.If:
         arm = branch.arms[first]
@@ -685,6 +699,8 @@ class BlockWriter:
             inside = cst.IndentedBlock([cst.If(others, again), *bodies[0].body])
         name = cst.AsName(cst.Name(failure)) if has_name(inside, failure) else None
         caught = cst.ExceptHandler(body=inside, type=cst.Name("FAILURES"), name=name)
+        if lines and isinstance(lines[0], cst.FunctionDef):  # a formatter sets it off
+            lines = [lines[0].with_changes(leading_lines=[_BLANK, *lines[0].leading_lines]), *lines[1:]]
         return [cst.Try(body=cst.IndentedBlock(lines), handlers=[caught], leading_lines=heading)]
 
     def _choose_failure_name(self) -> str:

@@ -45,6 +45,7 @@ from vesper.kernels.runtime.flow import (
     FAILURES, Asking, Request, call_node, called, code_of, counted, exact_steps, http_class, keep,
     one_of, outside_of_the_flow, path
 )
+from vesper.kernels.runtime.strands import in_flight, in_parallel
 from vesper.kernels.runtime.forms import (
     counted_by,
     distinct_by,

@@ -28,7 +28,7 @@ _CALLS = frozenset({
     "fold_entries", "mark", "meter", "all_of", "before_each", "spend", "spending",
     "charge_groups", "counted_fold", "each_entry", "each_value", "fitting_items", "keep_item", "kept_values",
     "key_of_each", "dropped_rounds", "keyed_rounds", "taken_rounds", "LoopMemory", "recount_memory", "restore_memory",
-    "ContractBroken", "TypedDict",
+    "in_flight", "in_parallel", "ContractBroken", "TypedDict",
     "DeclaredError", "Request", "call_node", "called", "code_of", "counted", "one_of", "http_class", "keep", "path",
     "check_postconditions", "check_invariants", "charge_result", "deeper", "recurse",
     "float", "date", "datetime", "time", "timedelta", "Period", "json_literal",

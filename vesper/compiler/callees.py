@@ -241,9 +241,20 @@ def interface_of(compiled: Compiled) -> Interface:
         taint,
         _requests(compiled),
         node.flagged,
+        _chains(compiled),
         node,
     )
     return replace(interface, codes=frozenset(callee_codes(interface.callee())))
+
+
+def _chains(compiled: Compiled) -> dict[str, tuple[str, ...]]:
+    """Return the ids from a node to the one that uses a capability, for each that the node lists."""
+    below = [_chains(each) for each in compiled.callees]
+    found: dict[str, tuple[str, ...]] = {}
+    for capability in compiled.node.grants.required:
+        rest = next((each[capability] for each in below if capability in each), ())
+        found[capability] = (compiled.node.node_id, *rest)
+    return found
 
 
 def _requests(compiled: Compiled) -> dict[str, Request]:

@@ -116,10 +116,12 @@ def _result_of(compiled: Compiled | None, bag: DiagnosticBag) -> Checked:
 
 
 def _about(compiled: Compiled) -> dict[str, Any]:
+    from vesper.language.work_bindings import supervisor_of
+
     node = compiled.node
     http = {} if compiled.http is None else {"http": {"method": compiled.http.method, "path": compiled.http.path}}
     return http | {
-        "type": node.type,
+        "type": node.type if supervisor_of(compiled) is None else "supervisor",
         "intent": node.source.intent,
         "inputs": [{"name": each.name, "type": str(each.type)} for each in node.inputs],
         "outputs": [{"name": each.name, "type": str(each.type)} for each in node.outputs],

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 from vesper.cache.node_facts import NOTHING, Nothing
 
 if TYPE_CHECKING:
+    from vesper.language.agent_binding import AgentBinding
     from vesper.language.check.cases import Case
     from vesper.language.check.properties import Property
     from vesper.language.diagnostics.source import SourceFile
     from vesper.language.http_binding import HttpBinding
     from vesper.language.ir.nodes import Node
+    from vesper.language.work_bindings import WorkBindings
     from vesper.values.types import Type
 
 
@@ -35,6 +37,10 @@ class Compiled:
     """Claims of `testing.properties`. A node from the cache has none: only tests check them."""
     http: HttpBinding | None = None
     """The request that an `http_handler` answers."""
+    work: WorkBindings | None = None
+    """Its fields `schedule`, `queue` and `events`; None where it has none of them."""
+    agent: AgentBinding | None = None
+    """Model and tools of a node of type `agent`."""
     declared: tuple[tuple[Type, ...], ...] | None = None
     """Types of inputs, outputs and errors where recursive ones are among them, which the IR has as json."""
 
@@ -80,6 +86,18 @@ class Restored(Compiled):
                     from vesper.language.http_binding import HttpBinding
 
                     found = HttpBinding.from_data(found)
+            elif name == "work":
+                found = self._form["work"]
+                if found is not None:
+                    from vesper.language.work_bindings import WorkBindings
+
+                    found = WorkBindings.from_data(found)
+            elif name == "agent":
+                found = self._form["agent"]
+                if found is not None:
+                    from vesper.language.agent_binding import AgentBinding
+
+                    found = AgentBinding.from_data(found)
             elif name in ("node", "cases", "declared"):
                 from vesper.compiler.node_bytes import restored
 

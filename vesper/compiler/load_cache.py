@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 _MAX_BYTES = 1024 * 1024
 _MAX_TABLE = 64 * 1024 * 1024
-_MAY_READ_OTHERS = re.compile(rb"""call_node|(use|file)["']?\s*:|[a-z0-9_]\(\s*[a-z][a-z0-9_]*\s*:""")
+_MAY_READ_OTHERS = re.compile(
+    rb"""call_node|ask_agent|(use|file|tools|node)["']?\s*:|[a-z0-9_]\(\s*[a-z][a-z0-9_]*\s*:"""
+)
 """Found in every node that reads other files, except one that spells such a word with escapes, which is not cached."""
 _SUFFIX, _LOCK, _CONFIG, _FOLDER = ".vsp", "vesper.lock", "vesper.toml", "nodes"
 """As in `vesper.compiler.callees` and `vesper.repository`; a test compares them."""
@@ -63,12 +65,25 @@ def compile_cached(path: str, rendered: Rendered) -> tuple[Compiled | None, tupl
     return _Entry(cache, name, form).with_facts(compiled), said
 
 
-def restore_from_bytes(compiled: Compiled) -> Compiled:
-    """Return the node as a warm start has it: written to the bytes of an entry, and read back."""
+def node_to_bytes(compiled: Compiled) -> bytes:
+    """Return a node with its text, IR and callees, for a process that has none of its files.
+
+    It is the form of an entry: only the same version of Vesper and Python reads it (`source_hash`).
+    """
     form: dict[str, Any] = {}
     _Entry(None, "", form).with_facts(compiled)
-    read: dict[str, Any] = marshal.loads(marshal.dumps(form))  # written one line above  # noqa: S302
-    return _Entry(None, "", read).restore()
+    return marshal.dumps(form)
+
+
+def node_from_bytes(data: bytes) -> Compiled:
+    """Return the node of `node_to_bytes`. Only for bytes of this user: they decide what runs."""
+    form: dict[str, Any] = marshal.loads(data)  # the caller vouches for them  # noqa: S302
+    return _Entry(None, "", form).restore()
+
+
+def restore_from_bytes(compiled: Compiled) -> Compiled:
+    """Return the node as a warm start has it: written to the bytes of an entry, and read back."""
+    return node_from_bytes(node_to_bytes(compiled))
 
 
 def distrust_node(compiled: Compiled) -> str | None:
@@ -113,6 +128,8 @@ class _Entry:
                     "callees": [number for number, _ in callees],
                     "files": list(each.files),
                     "http": None if each.http is None else each.http.to_data(),
+                    "agent": None if each.agent is None else each.agent.to_data(),
+                    "work": None if each.work is None else each.work.to_data(),
                     "facts": {},
                 }
                 found = Compiled(
@@ -125,6 +142,8 @@ class _Entry:
                     self._facts(form),
                     each.files,
                     http=each.http,
+                    agent=each.agent,
+                    work=each.work,
                     declared=each.declared,
                 )
                 forms.append(form)

@@ -18,6 +18,7 @@ _MODULES = frozenset(
         "vesper.language.ir.statements",
         "vesper.language.ir.tables",
         "vesper.language.ir.taint",
+        "vesper.policies.budget",
         "vesper.values.types",
         "vesper.language.check.cases",
         "vesper.language.check.case_effects",

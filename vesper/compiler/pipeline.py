@@ -89,6 +89,8 @@ def _compile(
         files=tuple(sorted(files.items())),
         properties=checked.properties,
         http=checked.http,
+        work=checked.work,
+        agent=checked.agent,
         declared=checked.declared,
     )
 

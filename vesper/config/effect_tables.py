@@ -11,13 +11,20 @@ from vesper.effects.settings import Table
 
 if TYPE_CHECKING:
     from vesper.effects.cache.performer import CacheSettings
+    from vesper.effects.commands.settings import CommandSettings
     from vesper.effects.database.settings import DatabaseSettings
-    from vesper.effects.events.performer import EventSettings
+    from vesper.effects.events.settings import EventSettings
     from vesper.effects.files.settings import FileSettings
     from vesper.effects.http.settings import HttpSettings
+    from vesper.effects.mcp.settings import McpSettings
+    from vesper.effects.models.settings import ModelSettings
     from vesper.effects.secrets.settings import SecretSettings
+    from vesper.effects.sessions.settings import SessionSettings
 
-NAMES = ("providers", "databases", "caches", "events", "topics", "files", "secrets")
+NAMES = (
+    *("providers", "databases", "caches", "events", "topics", "files", "secrets", "sessions", "models"),
+    *("commands", "mcp"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,27 +39,36 @@ class Parts:
     topics: Mapping[str, EventSettings] = field(default_factory=dict)
     files: Mapping[str, FileSettings] = field(default_factory=dict)
     secrets: SecretSettings | None = None
+    commands: Mapping[str, CommandSettings] = field(default_factory=dict)
+    mcp: Mapping[str, McpSettings] = field(default_factory=dict)
+    models: Mapping[str, ModelSettings] = field(default_factory=dict)
+    sessions: Mapping[str, SessionSettings] = field(default_factory=dict)
 
 
 def read_parts(top: Table, folder: Path) -> Parts:
     """Read all tables, so that every mistake is found before anything runs. Raises `ConfigError`."""
     return Parts(
-        _providers(top),
+        _providers(top, folder),
         _databases(top, folder),
         _caches(top),
         _events(top),
         _topics(top),
         _files(top, folder),
         _secrets(top, folder),
+        _commands(top, folder),
+        _mcp(top, folder),
+        _models(top, folder),
+        _sessions(top),
     )
 
 
-def _providers(top: Table) -> Mapping[str, HttpSettings]:
+def _providers(top: Table, folder: Path) -> Mapping[str, HttpSettings]:
     if "providers" not in top:
         return {}
     from vesper.effects.http.settings import HttpSettings
 
-    return {name: HttpSettings.from_table(name, each) for name, each in top.table("providers").tables().items()}
+    tables = top.table("providers").tables()
+    return {name: HttpSettings.from_table(name, each, folder) for name, each in tables.items()}
 
 
 def _databases(top: Table, folder: Path) -> Mapping[str, DatabaseSettings]:
@@ -75,7 +91,7 @@ def _caches(top: Table) -> Mapping[str, CacheSettings]:
 def _events(top: Table) -> EventSettings | None:
     if "events" not in top:
         return None
-    from vesper.effects.events.performer import EventSettings
+    from vesper.effects.events.settings import EventSettings
 
     return EventSettings.from_table("events", top.table("events"))
 
@@ -83,7 +99,7 @@ def _events(top: Table) -> EventSettings | None:
 def _topics(top: Table) -> Mapping[str, EventSettings]:
     if "topics" not in top:
         return {}
-    from vesper.effects.events.performer import EventSettings
+    from vesper.effects.events.settings import EventSettings
 
     return {name: EventSettings.from_table(name, each) for name, each in top.table("topics").tables().items()}
 
@@ -102,3 +118,36 @@ def _secrets(top: Table, folder: Path) -> SecretSettings | None:
     from vesper.effects.secrets.settings import SecretSettings
 
     return SecretSettings.from_table("secrets", top.table("secrets"), folder)
+
+
+def _commands(top: Table, folder: Path) -> Mapping[str, CommandSettings]:
+    if "commands" not in top:
+        return {}
+    from vesper.effects.commands.settings import CommandSettings
+
+    tables = top.table("commands").tables()
+    return {name: CommandSettings.from_table(name, each, folder) for name, each in tables.items()}
+
+
+def _mcp(top: Table, folder: Path) -> Mapping[str, McpSettings]:
+    if "mcp" not in top:
+        return {}
+    from vesper.effects.mcp.settings import McpSettings
+
+    return {name: McpSettings.from_table(name, each, folder) for name, each in top.table("mcp").tables().items()}
+
+
+def _sessions(top: Table) -> Mapping[str, SessionSettings]:
+    if "sessions" not in top:
+        return {}
+    from vesper.effects.sessions.settings import SessionSettings
+
+    return {name: SessionSettings.from_table(name, each) for name, each in top.table("sessions").tables().items()}
+
+
+def _models(top: Table, folder: Path) -> Mapping[str, ModelSettings]:
+    if "models" not in top:
+        return {}
+    from vesper.effects.models.settings import read_models
+
+    return read_models(top.table("models").tables(), folder)

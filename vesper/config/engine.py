@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vesper.effects.settings import Table
-from vesper.engines.tiering import MODES, Mode, Tiering
+from vesper.engines.tiering import MODES, PROOF_SOURCES, Mode, ProofSource, Tiering
 
 
 def read_engine(table: Table) -> Tiering:
@@ -11,11 +11,14 @@ def read_engine(table: Table) -> Tiering:
     usual = Tiering()
     said = table.choice("jit", MODES, usual.jit)
     mode: Mode = next(each for each in MODES if each == said)
+    from_where = table.choice("proofs", PROOF_SOURCES, usual.proofs)
+    proofs: ProofSource = next(each for each in PROOF_SOURCES if each == from_where)
     found = Tiering(
         mode,
         table.integer("calls", usual.calls, least=1, most=1_000_000_000),
         table.integer("operations", usual.operations, least=1),
         table.integer("max_code_mb", usual.max_code_mb, least=1, most=1 << 20),
+        proofs=proofs,
     )
     table.done()
     return found

@@ -6,12 +6,18 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from vesper.effects.settings import Table
 
+if TYPE_CHECKING:
+    from vesper.effects.http.webhooks import WebhookScheme
+
 PAGES: Final = ("/openapi.json", "/docs", "/metrics", "/readyz", "/status")
 """Built-in pages that callers may need scopes for."""
+ANSWER_PATH: Final = "/runs/{id}/interrupt"
+RUN_PATHS: Final = ("/runs", "/runs/{id}", "/runs/{id}/signals/{name}", ANSWER_PATH, "/runs/{id}/cancel")
+"""Endpoints of runs; the scopes of the first hold for all."""
 ALGORITHMS: Final = ("RS256", "ES256", "EdDSA", "HS256")
 LOOPBACK_HOSTS: Final = ("localhost", "127.0.0.1", "::1")
 _ORIGIN: Final = re.compile(r"https?://[^/\s*]+")
@@ -99,11 +105,17 @@ class ServeSettings:
     decimals: Literal["text", "number"] = "text"
     grace: float = 10.0
     has_access_log: bool = False
+    has_runs: bool = False
+    """True where runs are started, shown and signalled at `/runs`."""
+    reveal_scope: str | None = None
+    """Callers with this scope see sensitive outcomes of runs that others began."""
     limits: ServeLimits = ServeLimits()
     tls: TlsSettings | None = None
     cors: CorsSettings | None = None
     keys: tuple[KeySettings, ...] = ()
     jwt: tuple[JwtSettings, ...] = ()
+    webhooks: Mapping[str, WebhookScheme] = field(default_factory=dict)
+    """Signatures that requests to a node need, by node; they replace other credentials."""
 
     @property
     def has_auth(self) -> bool:
@@ -116,8 +128,8 @@ def read_serve(top: Table, folder: Path) -> ServeSettings:
     table = top.table("serve")
     usual = ServeSettings()
     scopes = table.table("scopes")
-    keys = tuple(_key(each) for each in table.list_of_tables("keys"))
-    jwt = tuple(_jwt(each, folder) for each in table.list_of_tables("jwt"))
+    keys = tuple(read_key(each) for each in table.list_of_tables("keys"))
+    jwt = tuple(read_jwt(each, folder) for each in table.list_of_tables("jwt"))
     found = ServeSettings(
         table.text("host", usual.host),
         table.integer("port", usual.port, most=65_535),
@@ -128,18 +140,24 @@ def read_serve(top: Table, folder: Path) -> ServeSettings:
         "number" if table.choice("decimals", ("text", "number"), usual.decimals) == "number" else "text",
         _seconds(table, "grace", usual.grace),
         table.boolean("access_log", usual.has_access_log),
+        table.boolean("runs", usual.has_runs),
+        table.text("reveal_scope") if "reveal_scope" in table else None,
         _limits(table.table("limits")),
         _tls(table.table("tls"), folder) if "tls" in table else None,
         _cors(table.table("cors")) if "cors" in table else None,
         keys,
         jwt,
+        _webhooks(table, folder),
     )
     table.done()
-    _refuse_repeated(table, "keys", [each.name for each in keys])
-    _refuse_repeated(table, "jwt", [each.issuer for each in jwt])
+    refuse_repeated(table, "keys", [each.name for each in keys])
+    refuse_repeated(table, "jwt", [each.issuer for each in jwt])
     for name in found.scopes:
-        if name.startswith("/") and name not in PAGES:
-            raise table.error("scopes", f"`{name}` is no page: one of {', '.join(PAGES)}, or a pattern of nodes")
+        if name.startswith("/") and name not in (*PAGES, *RUN_PATHS):
+            named = ", ".join((*PAGES, *RUN_PATHS))
+            raise table.error("scopes", f"`{name}` is no page: one of {named}, or a pattern of nodes")
+    if not found.has_runs and (found.reveal_scope is not None or not found.scopes.keys().isdisjoint(RUN_PATHS)):
+        raise table.error("runs", "`reveal_scope` and scopes of `/runs` need the endpoints of runs: add `runs = true`")
     if found.scopes and not found.has_auth:
         raise table.error("scopes", "a scope needs callers with a name: add [[serve.keys]], [[serve.jwt]] or client_ca")
     return found
@@ -204,7 +222,8 @@ def _cors(table: Table) -> CorsSettings:
     return found
 
 
-def _key(table: Table) -> KeySettings:
+def read_key(table: Table) -> KeySettings:
+    """Read an element of `keys`. Raises `ConfigError`."""
     tenant = table.text("tenant") if "tenant" in table else None
     found = KeySettings(table.text("name"), table.text("secret"), tenant, table.texts("scopes", ()))
     table.done()
@@ -213,7 +232,8 @@ def _key(table: Table) -> KeySettings:
     return found
 
 
-def _jwt(table: Table, folder: Path) -> JwtSettings:
+def read_jwt(table: Table, folder: Path) -> JwtSettings:
+    """Read an element of `jwt`. Raises `ConfigError`."""
     jwks = table.text("jwks")
     found = JwtSettings(
         table.text("issuer"),
@@ -238,6 +258,15 @@ def _jwt(table: Table, folder: Path) -> JwtSettings:
     return found
 
 
+def _webhooks(table: Table, folder: Path) -> dict[str, WebhookScheme]:
+    if "webhooks" not in table:
+        return {}
+    from vesper.effects.http.webhooks import WebhookScheme
+
+    tables = table.table("webhooks").tables()
+    return {node: WebhookScheme.from_table(each, folder) for node, each in tables.items()}
+
+
 def _is_safe_url(url: str) -> bool:
     from urllib.parse import urlsplit
 
@@ -249,7 +278,8 @@ def _is_safe_url(url: str) -> bool:
     return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK_HOSTS)
 
 
-def _refuse_repeated(table: Table, name: str, values: Sequence[str]) -> None:
+def refuse_repeated(table: Table, name: str, values: Sequence[str]) -> None:
+    """Raise `ConfigError` for a value that is there twice."""
     for each in values:
         if values.count(each) > 1:
             raise table.error(name, f"`{each}` is there twice: rename or remove one")

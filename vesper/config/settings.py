@@ -12,16 +12,22 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from vesper.config.budgets import BudgetSettings, read_budgets
 from vesper.config.dashboard import DashboardSettings, read_dashboard
 from vesper.config.effect_tables import NAMES, Parts, read_parts
 from vesper.config.engine import read_engine
 from vesper.config.grants import Grant, grant_from_table
+from vesper.config.keeper import KeeperSettings, read_keeper
+from vesper.config.kernel import KernelSettings, read_kernel
 from vesper.config.locate import MAX_BYTES, NAME
 from vesper.config.migration import MigrationSettings, read_migration
 from vesper.config.observe import read_observe
+from vesper.config.queues import QueueSettings, read_queues
 from vesper.config.result_cache import ResultSettings, read_caching
 from vesper.config.serve import ServeSettings, read_serve
+from vesper.config.tool_rules import ToolRule, read_tool_rules
 from vesper.config.traces import TraceSettings, default_traces, read_traces
+from vesper.config.versions import VersionSettings, read_versions
 from vesper.effects.settings import ConfigError, Table, close_to
 from vesper.engines.tiering import Tiering
 from vesper.observe.settings import ObserveSettings
@@ -31,6 +37,7 @@ from vesper.storage.trust import distrust
 _PASSWORD = re.compile(r"(://[^/@\s]*:)[^/@\s]+@")
 _CENTURY = 36_500 * 86_400
 _UNKNOWN = "no such setting"
+_REDIS = ("redis://", "rediss://", "unix://")
 _POLICY_PREFIX = "vesper:policy:"
 _TOP = "settings"
 """The name of the whole file in tables before its path is known; never shown."""
@@ -63,6 +70,8 @@ class PolicySettings:
     url: str = "memory:"
     prefix: str = _POLICY_PREFIX
     on_store_failure: Literal["local", "refuse"] = "local"
+    budgets: str = ""
+    """Where budgets are counted; empty is the Redis of `url`, or else the database of the journal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +103,15 @@ class Config:
     observe: ObserveSettings = field(default_factory=ObserveSettings)
     """Spans, metrics and logs."""
     dashboard: DashboardSettings = field(default_factory=DashboardSettings)
+    keeper: KeeperSettings = field(default_factory=KeeperSettings)
+    queues: Mapping[str, QueueSettings] = field(default_factory=dict)
+    versions: Mapping[str, VersionSettings] = field(default_factory=dict)
+    """Lead and candidate of names without a version."""
+    tool_rules: tuple[ToolRule, ...] = ()
+    """Rules for calls of tools that are granted; the first that applies decides."""
+    budgets: Mapping[str, BudgetSettings] = field(default_factory=dict)
+    """Limits on what requests to models take."""
+    kernel: KernelSettings = field(default_factory=KernelSettings)
 
     def located(self, path: str) -> Path:
         return self.folder / path
@@ -106,6 +124,14 @@ class Config:
     def tracing(self) -> TraceSettings:
         """Return the settings of traces."""
         return self.traces or default_traces(self.folder)
+
+    def sessions_dsn(self, dsn: str | None) -> str:
+        """Return the database of sessions: by default a file beside the journal's, or the journal's on a server."""
+        if dsn is None:
+            journal = self.journal.dsn
+            is_file = journal.startswith("sqlite:")
+            dsn = f"sqlite:{self.folder / '.vesper' / 'sessions.db'}" if is_file else journal
+        return self.dsn(dsn)
 
     def dsn(self, dsn: str) -> str:
         """Return a DSN with the file of SQLite as an absolute path."""
@@ -158,7 +184,8 @@ def _config(path: Path, values: Mapping[str, object]) -> Config:
         raise ConfigError(f"{_TOP}.grants", "is a list of tables: write `[[grants]]`")
     own = {
         *("grants", "journal", "recovery", "policies", "workers", "state", "effects", "migration", "traces"),
-        *("engine", "cache", "serve", "observe", "dashboard"),
+        *("engine", "cache", "serve", "observe", "dashboard", "keeper", "queues", "versions", "tool_rules"),
+        *("budgets", "kernel"),
     }
     config = Config(
         path,
@@ -181,6 +208,12 @@ def _config(path: Path, values: Mapping[str, object]) -> Config:
         read_serve(top, folder),
         read_observe(top.table("observe"), folder),
         read_dashboard(top.table("dashboard")),
+        read_keeper(top.table("keeper")),
+        read_queues(top),
+        read_versions(top),
+        read_tool_rules(top.list_of_tables("tool_rules")),
+        read_budgets(top),
+        read_kernel(top, folder),
     )
     for name in values:
         if name not in own and name not in NAMES:
@@ -203,6 +236,10 @@ def _check_journal_file(config: Config) -> None:
         return
     used = {f"databases.{name}.dsn": each.path for name, each in config.parts.databases.items() if each.path}
     used["traces.path"] = config.tracing().path
+    for name, sessions in config.parts.sessions.items():
+        dsn = config.sessions_dsn(sessions.dsn)
+        if dsn.startswith("sqlite:"):
+            used[f"sessions.{name}.dsn"] = Path(dsn.removeprefix("sqlite:"))
     store = config.migrating().store
     if store.startswith("sqlite:"):
         used["migration.store"] = Path(store.removeprefix("sqlite:"))
@@ -253,10 +290,13 @@ def _policies(table: Table) -> PolicySettings:
         table.text("url", "memory:"),
         table.text("prefix", _POLICY_PREFIX),
         "refuse" if table.choice("on_store_failure", ("local", "refuse"), "local") == "refuse" else "local",
+        table.text("budgets", ""),
     )
     table.done()
-    if found.url != "memory:" and not found.url.startswith(("redis://", "rediss://", "unix://")):
+    if found.url != "memory:" and not found.url.startswith(_REDIS):
         raise table.error("url", "`memory:` or `redis://…` is expected")
+    if found.budgets not in ("", "memory:", "journal") and not found.budgets.startswith(_REDIS):
+        raise table.error("budgets", "`memory:`, `journal` or `redis://…` is expected")
     return found
 
 

@@ -20,7 +20,18 @@ from vesper.dashboard.page import Page, filled
 FOLDER: Final = Path(__file__).parent
 STATIC: Final = FOLDER / "static"
 _MENU: Final = (
-    *("/", "/divergences", "/executions", "/journal", "/verification", "/batches", "/alerts", "/audit"),
+    *(
+        "/",
+        "/versions",
+        "/divergences",
+        "/executions",
+        "/workload",
+        "/journal",
+        "/verification",
+        "/batches",
+        "/alerts",
+        "/audit",
+    ),
     *("/milestones", "/play"),
 )
 """Pages in the order of the menu; others come last."""
@@ -59,6 +70,7 @@ def make_environment(
         utc=words.utc_text,
         duration=words.duration_text,
         size=words.size_text,
+        queue_place=words.queue_place,
         prose=prose,
     )
     found.globals["when_text"] = words.when_text

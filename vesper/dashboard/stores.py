@@ -190,6 +190,10 @@ class Stores:
         search_code_folder(self.config)
         return Performers(replace(self.config, modules=()), {})
 
+    def opened(self, what: str, make: Callable[[], T]) -> T:
+        """Return what a page uses beside the stores, made once and closed with them. Raises `Unavailable`."""
+        return self._open(what, make)
+
     def _open(self, what: str, make: Callable[[], T]) -> T:
         with self._lock:
             found = self._opened.get(what)

@@ -6,9 +6,20 @@ from datetime import UTC, datetime
 from typing import Final
 
 ABSENT: Final = "–"
+_MAILBOX: Final = "agent:"
 _MINUTE_SECONDS: Final = 60
 _SPANS: Final = ((60, 1, "s"), (3_600, 60, "min"), (86_400, 3_600, "h"), (31 * 86_400, 86_400, "d"))
 _SIZES: Final = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def queue_place(queue: str) -> str:
+    """Return a queue as a part of a path: in the address of an agent `:` stands for `/`, which proxies take apart."""
+    return _MAILBOX + queue.removeprefix(_MAILBOX).replace("/", ":") if queue.startswith(_MAILBOX) else queue
+
+
+def queue_at(place: str) -> str:
+    """Return the queue of a part of a path."""
+    return _MAILBOX + place.removeprefix(_MAILBOX).replace(":", "/") if place.startswith(_MAILBOX) else place
 
 
 def number_text(number: float | None, unit: str = "") -> str:

@@ -18,6 +18,7 @@ from vesper.compiler import Compiled
 from vesper.engines.engine import Blocked, Completion, Done, Limits, Observer, Request
 from vesper.engines.outcome import LimitHit, Outcome
 from vesper.engines.registry import ENGINES
+from vesper.host.driving import KNOWN_ANSWERS
 from vesper.host.host import Host
 from vesper.host.plans import plans_of
 from vesper.host.prepared import Ran
@@ -28,20 +29,22 @@ from vesper.values.json_forms import input_of_json
 from vesper.values.json_mistake import JsonMistake
 from vesper.values.model import ValueProblem, plain
 from vesper.values.strict_json import forms_of_json
+from vesper.values.times import SleepClock
 from vesper.values.types import Type
-from vesper.verify.inputs.responses import NOON, GeneratedResponses
+from vesper.verify.inputs.responses import NOON, GeneratedResponses, complete_sleep
 
 
 class Unanswered(Exception):
     """No source has an answer for this request. Nothing was performed."""
 
-    def __init__(self, request: Request, is_recorded: bool = False) -> None:
+    def __init__(self, request: Request, is_recorded: bool = False, is_live: bool = False) -> None:
         path = plain_path(request.path)
         self.request = request
         self.why = f"`{path}` ({request.effect}) has no answer, and nothing was performed"
         # A recorded run has fixed inputs and is never performed again: no other case and no --live.
         begin = f"--answer {path}=JSON" if is_recorded else f"--case NAME, --answer {path}=JSON or --live"
-        super().__init__(f"{self.why}\n  answer it here: `answer JSON` or `fail CODE`; or start with {begin}")
+        advice = "" if is_live else f"; or start with {begin}"
+        super().__init__(f"{self.why}\n  answer it here: `answer JSON` or `fail CODE`{advice}")
 
 
 class RunStopped(Exception):
@@ -70,8 +73,9 @@ def plain_path(path: str) -> str:
 class AnswerBook:
     """All completions by request path. Sources are consulted in order, once per request."""
 
-    def __init__(self, *sources: Answers) -> None:
+    def __init__(self, *sources: Answers, is_live: bool = False) -> None:
         self._sources = sources
+        self._is_live = is_live
         self._is_recorded = any(isinstance(each, Recorded) for each in sources)
         self.given: dict[str, Completion] = {}
 
@@ -84,7 +88,7 @@ class AnswerBook:
                 if known is not None:
                     break
         if known is None:
-            raise Unanswered(request, self._is_recorded)
+            raise Unanswered(request, self._is_recorded, self._is_live)
         self.given[request.path] = known
         return replace(known, id=request.id)
 
@@ -102,6 +106,8 @@ class CaseAnswers:
     def __init__(self, case: Case) -> None:
         self._listed: dict[str, list[Completion]] = {}
         for each in case.effects:
+            if each.is_due:
+                continue
             completion = Completion(0, failure=each.fails) if each.fails else Completion(0, plain(each.returns))
             self._listed.setdefault(plain_path(each.path), []).append(completion)
 
@@ -171,19 +177,21 @@ class ManualAnswers:
 
 
 class Defaults:
-    """Answers for effects that need none in tests: clock, random, UUID, secrets, transitions.
+    """Answers for effects that need none in tests: clock, random, UUID, secrets, transitions, sleeps.
 
-    An entity starts in the first state that its transition accepts.
+    An entity starts in the first state that its transition accepts. A sleep ends at once, and moves the clock.
     """
 
     def __init__(self, now: datetime = NOON) -> None:
-        self._now = now
+        self._clock = SleepClock(now)
         self._count = 0
 
     def answer(self, request: Request) -> Completion | None:
         match request.effect:
             case "clock_now":
-                return Completion(0, self._now)
+                return Completion(0, self._clock.now)
+            case "sleep":
+                return complete_sleep(self._clock, request)
             case "random_integer":
                 return Completion(0, request.arguments["min"])
             case "uuid_new":
@@ -214,12 +222,19 @@ class Live:
     """Real effects: a Host performs each request when the debugger passes it.
 
     Policies, grants and the journal apply as usual. The Host drives a `_Puppet`, a program that makes the debugger's
-    requests.
+    requests. A wait would suspend the run: `manual` answers it, a sleep ends at once, and the journal has the answer.
     """
 
     def __init__(
-        self, host: Host, compiled: Compiled, engine: str, inputs: Mapping[str, object], now: datetime
+        self,
+        host: Host,
+        compiled: Compiled,
+        engine: str,
+        inputs: Mapping[str, object],
+        now: datetime,
+        manual: ManualAnswers,
     ) -> None:
+        self._waits = AnswerBook(manual, Defaults(now), is_live=True)
         self._tasks: SimpleQueue[Request | Outcome] = SimpleQueue()
         self._results: SimpleQueue[Completion | Ran | BaseException] = SimpleQueue()
         self._ran: Ran | None = None
@@ -237,6 +252,7 @@ class Live:
         self._thread.start()
 
     def _work(self, run: Callable[[], Ran]) -> None:
+        KNOWN_ANSWERS.set(_WaitAnswers(self._waits.given))
         try:
             self._results.put(run())
         except BaseException as problem:  # noqa: BLE001  # for the thread that waits
@@ -247,6 +263,8 @@ class Live:
             raise RunStopped(self._ran.outcome)
         if self._problem is not None:
             raise self._problem
+        if request.effect_class == "wait":
+            self._waits.answer(request)
         self._tasks.put(request)
         found = self._results.get()
         if isinstance(found, BaseException):
@@ -270,6 +288,20 @@ class Live:
             self._ran = found
         self._thread.join()
         return self._ran
+
+
+class _WaitAnswers:
+    """Answers to waits, for the Host and its journal."""
+
+    def __init__(self, given: Mapping[str, Completion]) -> None:
+        self._given = given
+
+    def answer(self, request: Request) -> tuple[object, str | None, str, str] | None:
+        found = self._given.get(request.path)
+        return None if found is None else (found.result, found.failure, "answered in the debugger", "debugger")
+
+    def rename(self, request: Request) -> str | None:
+        return None
 
 
 class _Puppet:

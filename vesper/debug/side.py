@@ -81,7 +81,7 @@ class Side:
             self._end(EngineFault(f"{type(error).__name__}: {error}"))
             return
         if isinstance(step, Blocked):
-            (self.waits_for,) = step.requests
+            self.waits_for = step.requests[0]
             self.requests.append(self.waits_for)
             self._events.append(RequestEvent(self.waits_for))
             self._flush()

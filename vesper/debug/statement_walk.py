@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from vesper.compiler import Compiled
-from vesper.debug.event_reader import BodyLeft, Computing, EventReader, ExecutionOver, Failure, Walking, WalkLost
+from vesper.debug.event_reader import BodyLeft, Computing, ExecutionOver, Failure, Walking, WalkLost
 from vesper.debug.stops import (
     BEGINNING,
     END,
@@ -34,6 +34,7 @@ from vesper.debug.stops import (
     line_of,
     operation,
 )
+from vesper.debug.strand_walk import StrandWalk, items_of
 from vesper.engines.engine import Engine, Request
 from vesper.engines.outcome import ContractBroken, DeclaredError, Failed, Outcome, Returned
 from vesper.language.ir import nodes as ir
@@ -42,8 +43,7 @@ from vesper.language.ir.nodes import item_types
 from vesper.language.ir.statements import handlers_of, value_type
 from vesper.trace.expressions import Expressions, Name
 from vesper.values.generated.errors import ErrorCode
-from vesper.values.model import Value, in_order
-from vesper.values.types import ArrayOf, MapOf, SetOf, Type
+from vesper.values.model import Value
 
 OnCall: TypeAlias = Callable[[Stop, Engine], Outcome | None]
 """Outcome of a failed call, from running the called node again on its inputs and completions.
@@ -52,7 +52,7 @@ None if it makes another request then.
 """
 
 
-class Walk(EventReader):
+class Walk(StrandWalk):
     """The stops of one execution on one engine, as far as its events reach."""
 
     def __init__(
@@ -66,7 +66,6 @@ class Walk(EventReader):
     ) -> None:
         super().__init__(compiled.node, engine, expressions, inputs, now)
         self._on_call = on_call
-        self._iterations = ""
         self.is_ended = False
         self._steps = self._walk()
         next(self._steps)
@@ -207,7 +206,8 @@ class Walk(EventReader):
                 raise
             self._resume(stop, handler.value)
             value = yield from self._read_marked(handler.value)
-        self._names = outside
+        if not isinstance(statement, ir.Parallel):  # its steps are visible after it
+            self._names = outside
         type_ = value_type(statement)
         if type_ is not None and not isinstance(statement, ir.Return | ir.Raise | ir.Require):
             found = Name(statement.name.lstrip("_"), type_, value)
@@ -237,6 +237,10 @@ class Walk(EventReader):
                 return (yield from self._request(statement, stop))
             case ir.CallNode():
                 return (yield from self._call(statement, stop))
+            case ir.Parallel():
+                yield from self._gather(None)
+                yield from self._members(statement, depth)
+                return None
 
     def _branch(self, branch: ir.Branch, stop: Stop, depth: int) -> Computing:
         guarded = guarded_by(branch)
@@ -262,7 +266,9 @@ class Walk(EventReader):
         items: Sequence[Value | tuple[Value, Value]] | None = None
         if loop.over is not None:
             yield from self._read_conditions(loop.over)
-            items = _items(self._compute(loop.over), loop.over.type)
+            items = items_of(self._compute(loop.over), loop.over.type)
+            if loop.in_flight is not None:
+                return (yield from self._rounds(loop, items, stop, depth))
         state: dict[int, Value] = {}
         for each in loop.state:
             yield from self._read_conditions(each.value)
@@ -314,18 +320,18 @@ class Walk(EventReader):
     def _request(self, request: ir.Request, stop: Stop) -> Computing:
         for part in (*(() if request.key is None else (request.key,)), *(value for _, value in request.arguments)):
             yield from self._read_conditions(part)
-        event = yield from self._peek()
-        if not isinstance(event, RequestEvent):
+        made, completion = yield from self._made(request)
+        if made is None:
             raise self._failure((*(() if request.key is None else (request.key,)), *(v for _, v in request.arguments)))
-        stop.request = event.request
-        stop.path = event.request.path.lstrip("_")
-        self._waiting.popleft()
-        event = yield from self._take()
-        if not isinstance(event, CompletionEvent):
-            raise WalkLost
-        stop.completion = event.completion
-        if event.completion.failure is not None:
-            raise Failure(event.completion.failure)
+        stop.request = made
+        stop.path = made.path.lstrip("_")
+        if completion is None and self._strand_depth:
+            raise ExecutionOver
+        if completion is None:
+            completion = yield from self._completion()
+        stop.completion = completion
+        if completion.failure is not None:
+            raise Failure(completion.failure)
         event = yield from self._peek()
         if not (isinstance(event, MarkEvent) and event.index == request.result.index):
             raise Failure(ErrorCode.BAD_RESPONSE.value)
@@ -335,6 +341,8 @@ class Walk(EventReader):
         for _, value in call.inputs:
             yield from self._read_conditions(value)
         stop.given = {name: self._compute(value) for name, value in call.inputs}
+        if self._strand_depth:
+            stop.inside += self._strands.take_inside(f"{call.name}{self._iterations}")
         while isinstance((event := (yield from self._peek())), RequestEvent | CompletionEvent):
             if isinstance(event, RequestEvent) and not _is_inside_call(event.request, call):
                 break  # the call has failed, and its handler makes the request
@@ -390,16 +398,3 @@ def _handler(handlers: Sequence[ir.Handler], code: str) -> ir.Handler | None:
             if each in handler.codes:
                 return handler
     return None
-
-
-def _items(value: Value, type_: Type) -> Sequence[Value | tuple[Value, Value]]:
-    match type_, value:
-        case ArrayOf(), list() | tuple():
-            return value
-        case SetOf(element), set() | frozenset():
-            return in_order(element, value)
-        case MapOf(key), dict():
-            entries: dict[Any, Value] = dict(value)
-            return [(each, entries[each]) for each in in_order(key, entries)]
-        case _:
-            raise WalkLost

@@ -43,6 +43,15 @@ class Table:
     def names(self) -> list[str]:
         return list(self._values)
 
+    def values(self) -> Mapping[str, object]:
+        """Return all settings as they were given."""
+        return self._values
+
+    def value(self, name: str) -> object:
+        """Return a setting of any kind."""
+        self._asked.add(name)
+        return self._values[name]
+
     def text(self, name: str, default: str = _UNSET, expected: str = "a text") -> str:
         return self._of(name, str, expected, default)
 

@@ -129,7 +129,7 @@ def stored_value(type_: Type, text: str, what: str) -> object:
     return checked_value(type_, _fitted(type_, form), what)
 
 
-def checked_value(type_: Type, given: object, what: str) -> object:
+def checked_value(type_: Type, given: object, what: str) -> Value:
     """An object as a value of the type, in its Python form; `bad_response` names the first part that does not fit."""
     return plain(_read(type_, given, what))
 

@@ -40,6 +40,7 @@ from vesper.values.model import Problem, ProblemKind
 
 if TYPE_CHECKING:
     from vesper._direct import _RawCompletion, _RawMarks, _RawOutcome, _RawRequest
+    from vesper.cache.proofs import ProvenChecks
     from vesper.compiler import Compiled  # a process that only runs nodes imports no compiler
 
 
@@ -82,7 +83,13 @@ class DirectEngine:
         self._tiering = tiering
 
     def load(self, compiled: Compiled) -> DirectProgram:
-        return load_documents(compiled.ir, [each.ir for each in all_callees(compiled)], self._tiering)
+        callees = all_callees(compiled)
+        proven: Sequence[ProvenChecks] = ()
+        if self._tiering.proofs != "off":
+            from vesper.engines.proven_checks import proven_checks
+
+            proven = proven_checks([compiled, *callees], self._tiering.proofs)
+        return load_documents(compiled.ir, [each.ir for each in callees], self._tiering, proven)
 
 
 class TieredEngine:
@@ -99,8 +106,14 @@ class TieredEngine:
         return DirectEngine(tiering(self._configured)).load(compiled)
 
 
-def load_documents(ir: bytes, callees: Sequence[bytes], tiering: Tiering = INTERPRETED) -> DirectProgram:
-    """Load a node from its document and those of all nodes that it calls, without a `Compiled`."""
+def load_documents(
+    ir: bytes, callees: Sequence[bytes], tiering: Tiering = INTERPRETED, proven: Sequence[ProvenChecks] = ()
+) -> DirectProgram:
+    """Load a node from its document and those of all nodes that it calls, without a `Compiled`.
+
+    The plain form leaves out the proven checks.
+    """
+    given: dict[str, Any] = {"proven": proven} if proven else {}
     program = _direct.Program.load(
         ir,
         callees,
@@ -110,6 +123,7 @@ def load_documents(ir: bytes, callees: Sequence[bytes], tiering: Tiering = INTER
         jit_operations=tiering.operations,
         max_code_bytes=tiering.max_code_mb << 20,
         jit_fail_guard=tiering.fail_guard,
+        **given,
     )
     return DirectProgram(program)
 
@@ -375,14 +389,14 @@ class DirectExecution:
         return self._execution if self._observe is None else None
 
     def advance(self, completions: Sequence[Completion]) -> Blocked | Done:
-        if len(completions) > 1 or (completions and not self._has_begun):
-            raise ValueError("an execution is advanced with the completion of the one request that it waits for")
+        if completions and not self._has_begun:
+            raise ValueError("nothing was asked for that could be completed")
         step = self._execution.advance(*(_completion(each) for each in completions))
         self._has_begun = True
         if step[0] == "blocked":
             if self._observe is not None:
                 self._tell(self._observe, self._execution.marks_from(self._observed))
-            return Blocked((_request(step[1]),))
+            return Blocked(tuple([_request(each) for each in step[1]]))
         if self._observe is not None:
             self._tell(self._observe, step[2][self._observed :])
         return Done(outcome_from_raw(step[1]), tuple(step[2]))

@@ -5,9 +5,9 @@ its requests until it is done. An engine never performs an effect; it makes requ
 block and end at the first `advance`.
 
 Every execution has limits (docs/spec/limits.md). An observer receives each mark: `observe(index, value)`. The python
-engine calls it when the expression has its value, the direct engine when `advance` returns; both in the order of
-evaluation, each mark once, and all of them before `Done`. An exception of the observer propagates from `advance`, and
-the execution must not be advanced again.
+engine calls it when the expression has its value, or in a strand when its statement ends; the direct engine when
+`advance` returns; both in the order of docs/spec/ir.md, each mark once, and all of them before `Done`. An exception of
+the observer propagates from `advance`, and the execution must not be advanced again.
 """
 
 from __future__ import annotations
@@ -100,7 +100,10 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """The execution waits for these requests."""
+    """The execution waits for these requests, one wave in written order.
+
+    A driver hands in the completions of all, or of the first ones: then the execution waits for the others.
+    """
 
     requests: tuple[Request, ...]
 
@@ -207,17 +210,21 @@ class FastEntry(ABC):
         return None
 
 
-class ModalProgram(ABC):
+class Repeatable(ABC):
+    """A `Program` that counts its requests, and can repeat one uncounted."""
+
+    @abstractmethod
+    def rerun(self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
+        """Return the outcome of a request that was served, without counting a second request."""
+
+
+class ModalProgram(Repeatable):
     """A `Program` that selects the engine of each request by the mode of the node."""
 
     @property
     @abstractmethod
     def mode(self) -> str:
         """The mode that this process applies."""
-
-    @abstractmethod
-    def rerun(self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
-        """Return the outcome of a request that was served, without counting a second request."""
 
 
 class Unobserved:

@@ -12,6 +12,7 @@ from vesper.codegen.ranges import integer_range
 from vesper.language.ir import nodes as ir
 from vesper.language.ir.new_values import max_price, price_collected, price_item, price_key
 from vesper.values.model import MAX_ENTRIES
+from vesper.values.prices import STRAND_BYTES
 from vesper.values.types import BOOLEAN, Enum, MapOf, SetOf, Type, without_null
 
 _NO_LONGER = frozenset((
@@ -41,6 +42,13 @@ def memory_bound(node: ir.Node, callees: Mapping[str, int]) -> int:
     return _MemoryBounds(node, callees).of_node()
 
 
+def loop_bounds(node: ir.Node) -> Mapping[str, int]:
+    """Return the most rounds of each loop of a node, by name."""
+    bounds = _Bounds(node, dict.fromkeys((each.node for each in node.calls), 0))
+    bounds.of_node()
+    return bounds.rounds
+
+
 class _Bounds:
     def __init__(self, node: ir.Node, callees: Mapping[str, int]) -> None:
         self._node = node
@@ -53,6 +61,8 @@ class _Bounds:
         self._lets = {each.local: each.value for each in node.expressions() if isinstance(each, ir.Let)}
         self._found: dict[int, tuple[int, int]] = {}
         """Cost and length of the value of an expression, by its index."""
+        self.rounds: dict[str, int] = {}
+        """The most rounds of each loop, by its name; `MAX_ENTRIES` or more where nothing bounds its collection."""
 
     def of_node(self) -> int:
         node = self._node
@@ -102,6 +112,9 @@ class _Bounds:
                 return arms + otherwise + self._handlers(statement.handlers)
             case ir.Loop():
                 return self._loop(statement) + self._handlers(statement.handlers)
+            case ir.Parallel():
+                inside = sum(map(self._block, statement.members)) + self._unit_of_strands(len(statement.members))
+                return inside + self._handlers(statement.handlers)
             case ir.Request():
                 arguments = sum(self._cost(value) for _, value in statement.arguments)
                 return self._optional(statement.key) + arguments + self._handlers(statement.handlers)
@@ -115,12 +128,17 @@ class _Bounds:
     def _loop(self, loop: ir.Loop) -> int:
         before = self._optional(loop.over) + sum(self._cost(each.value) for each in loop.state)
         taken = loop.max if loop.over is None else self._size(loop.over)
-        rounds = min(taken, loop.max)
+        rounds = self.rounds[loop.name] = min(taken, loop.max)
         next_ = sum(self._cost(value) for _, value in loop.next)
         inside = self._block(loop.body) + self._optional(loop.collect) + next_ + self._optional(loop.stop_when)
         # A condition is evaluated once more than there are rounds.
         conditions = (taken + 1) * (self._optional(loop.where) + self._optional(loop.condition))
-        return before + taken * self._unit_of_loop(loop) + conditions + rounds * inside
+        strands = self._unit_of_strands(loop.in_flight or 0)
+        return before + taken * self._unit_of_loop(loop) + conditions + rounds * inside + strands
+
+    def _unit_of_strands(self, count: int) -> int:
+        """Return the cost of open strands beside what they evaluate."""
+        return 0
 
     def _unit_of_loop(self, loop: ir.Loop) -> int:
         """Return the cost of a round beside what it evaluates."""
@@ -205,6 +223,9 @@ class _MemoryBounds(_Bounds):
 
     def _unit_of_loop(self, loop: ir.Loop) -> int:
         return 0 if loop.collect is None else max_price(price_collected(loop))
+
+    def _unit_of_strands(self, count: int) -> int:
+        return count * STRAND_BYTES
 
     def _unit_of_for(self, loop: ir.For) -> int:
         price = price_item(loop)

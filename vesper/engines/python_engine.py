@@ -30,7 +30,7 @@ from vesper.engines.engine import (
 from vesper.engines.outcome import ContractBroken, DeclaredError, EngineFault, Failed, LimitHit, Outcome, Returned
 from vesper.kernels import raised
 from vesper.kernels.runtime.flow import Request as AskedFor
-from vesper.kernels.runtime.flow import code_of
+from vesper.kernels.runtime.flow import Wave, code_of
 from vesper.kernels.runtime.meter import LimitExceeded, Meter
 from vesper.kernels.work import FORM, LargeCall
 from vesper.values.generated.errors import ErrorCode
@@ -514,8 +514,13 @@ class PythonExecution:
         self._is_timed = limits.seconds is not None
         self._observe = observe
         self._marks: list[tuple[int, Value]] = []
-        self._steps: Generator[AskedFor, Any, Any] | None = None
-        self._asked: AskedFor | None = None
+        self._steps: Generator[AskedFor | Wave, Any, Any] | None = None
+        self._asked: tuple[AskedFor, ...] = ()
+        """The requests of the current wave."""
+        self._is_wave = False
+        self._waiting: tuple[Request, ...] = ()
+        """Those of them that were not completed yet."""
+        self._answers: list[object] = []
         self._requests = 0
         self._is_done = False
 
@@ -535,17 +540,32 @@ class PythonExecution:
                 self._budget.wait()
 
     def _advance(self, completions: Sequence[Completion]) -> Blocked | Done:
-        if self._asked is None:
+        if not self._asked:
             if completions:
                 raise ValueError("nothing was asked for that could be completed")
             return self._begin()
-        if len(completions) != 1 or completions[0].id != self._requests - 1:
-            raise ValueError(f"the execution waits for the completion of request {self._requests - 1}")
-        (completion,) = completions
+        waiting = self._waiting
+        given = [each.id for each in completions]
+        if not given or given != [each.id for each in waiting[: len(given)]]:
+            shown = ", ".join(str(each.id) for each in waiting)
+            raise ValueError(f"the execution waits for the completion of request {shown}, in this order")
+        first = len(self._answers)
+        self._answers += [
+            self._answer(asked, completion)
+            for asked, completion in zip(self._asked[first : first + len(given)], completions, strict=True)
+        ]
+        self._waiting = waiting[len(given) :]
+        if self._waiting:
+            return Blocked(self._waiting)
+        answers, self._answers = self._answers, []
+        return self._move(answers if self._is_wave else answers[0])
+
+    def _answer(self, asked: AskedFor, completion: Completion) -> object:
+        """Return the value of a completion, or the failure."""
         if completion.failure is not None:
-            return self._move(None, completion.failure)
-        value, is_sound = self._accept_result(self._asked, completion.result)
-        return self._move(value, None if is_sound else ErrorCode.BAD_RESPONSE.value)
+            return raised.Raised(completion.failure)
+        value, is_sound = self._accept_result(asked, completion.result)
+        return value if is_sound else raised.Raised(ErrorCode.BAD_RESPONSE.value)
 
     def _quick_mark(self) -> Callable[[int, Value], Value]:
         """Append a mark without calling an observer: a loop marks millions of values."""
@@ -580,7 +600,7 @@ class PythonExecution:
         if program.is_plain:
             return self._done(program.outcome(self._loaded, partial(self._loaded.function, **arguments)))
         self._steps = self._loaded.function(**arguments)
-        return self._move(None, None)
+        return self._move(None)
 
     def _accept_result(self, asked: AskedFor, result: object) -> tuple[object, bool]:
         """Return the result as a value of the declared type, and whether it is one."""
@@ -593,12 +613,12 @@ class PythonExecution:
         values, problems = accept_inputs([("result", type_, None)], {"result": result})
         return values.get("result"), not problems
 
-    def _move(self, value: object, failure: str | None) -> Blocked | Done:
-        """Continue with a result or the code of a failure, until the next request or the end. Runs for every step."""
+    def _move(self, answer: object) -> Blocked | Done:
+        """Continue with a result, a failure or those of a wave, until the next requests or the end."""
         steps, program = self._steps, self._program
         assert steps is not None
         try:
-            asked = steps.send(value) if failure is None else steps.throw(raised.Raised(failure))
+            asked = steps.throw(answer) if isinstance(answer, raised.Raised) else steps.send(answer)
         except StopIteration as end:
             result = end.value
         except _ObserverRaised:
@@ -606,12 +626,16 @@ class PythonExecution:
         except Exception as error:  # noqa: BLE001  # every exception becomes an outcome
             return self._done(program.ended(self._loaded, error))
         else:
-            self._asked = asked
-            number, self._requests = self._requests, self._requests + 1
-            arguments = program.outside(cast("Mapping[str, Value]", asked.arguments))
-            request = Request(number, asked.path, asked.effect, asked.effect_class, asked.fixed, arguments, asked.key)
-            return Blocked((request,))
+            self._is_wave = isinstance(asked, Wave)
+            self._asked = asked.requests if isinstance(asked, Wave) else (asked,)
+            self._waiting = tuple([self._number(each) for each in self._asked])
+            return Blocked(self._waiting)
         return self._done(program.outcome(self._loaded, lambda: result))
+
+    def _number(self, asked: AskedFor) -> Request:
+        number, self._requests = self._requests, self._requests + 1
+        arguments = self._program.outside(cast("Mapping[str, Value]", asked.arguments))
+        return Request(number, asked.path, asked.effect, asked.effect_class, asked.fixed, arguments, asked.key)
 
     def _done(self, outcome: Outcome) -> Done:
         self._is_done = True

@@ -7,12 +7,14 @@ which takes precedence over the defaults here.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from vesper.engines.engine import EngineUnavailable
 
 Mode: TypeAlias = Literal["off", "auto", "always"]
+ProofSource: TypeAlias = Literal["off", "cache", "file"]
+PROOF_SOURCES: tuple[ProofSource, ...] = ("off", "cache", "file")
 MODES: tuple[Mode, ...] = ("off", "auto", "always")
 VARIABLE = "VESPER_JIT"
 
@@ -36,6 +38,8 @@ class Tiering:
     """For tests: the guard of this number always fails, and the interpreter continues."""
     is_optimised: bool = True
     """For tests: without it, the bytecode is that of the checked node."""
+    proofs: ProofSource = "off"
+    """Proven checks that are left out: none, those proven on this machine, or also those of the committed file."""
 
 
 INTERPRETED = Tiering("off")
@@ -50,5 +54,5 @@ def tiering(configured: Tiering | None = None) -> Tiering:
         return found
     for mode in MODES:
         if said == mode:
-            return Tiering(mode, found.calls, found.operations, found.max_code_mb, found.fail_guard, found.is_optimised)
+            return replace(found, jit=mode)
     raise EngineUnavailable(f"{VARIABLE} is {', '.join(MODES[:-1])} or {MODES[-1]}, not `{said}`")

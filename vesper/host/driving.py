@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Generator
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, cast
 
 from vesper.engines.engine import Execution, Request
@@ -31,6 +32,10 @@ class Replayed(Protocol):
     def rename(self, request: Request) -> str | None:
         """Return the key under which a request is performed in place of its own."""
         ...
+
+
+KNOWN_ANSWERS: ContextVar[Replayed | None] = ContextVar("known_answers", default=None)
+"""Answers of the runs that begin in this context: the debugger completes waits with them."""
 
 
 def drive(steps: Steps[_Result]) -> _Result:

@@ -11,7 +11,7 @@ from vesper.effects.settings import ConfigError
 from vesper.engines.engine import EngineUnavailable
 from vesper.engines.outcome import DeclaredError, EngineFault, Failed, Outcome, Returned
 from vesper.engines.registry import ENGINES
-from vesper.host.auditing import result_of
+from vesper.host.audit.auditing import result_of
 from vesper.host.host import Host
 from vesper.host.plans import MachineConflict, plans_of
 from vesper.host.prepared import Recovered, compiled_from
@@ -76,7 +76,7 @@ class Attempt:
     text: str
     is_ended: bool = False
     is_elsewhere: bool = False
-    """True where another process continues the run."""
+    """True where another process continues the run, or it waits."""
     is_fault: bool = False
 
 
@@ -90,7 +90,9 @@ def recover_all(host: Host, unfinished: Sequence[Summary], engine: str | None) -
         except (JournalError, ConfigError) as problem:
             yield Attempt(summary, f"cannot be finished: {printable(str(problem))}")
         else:
-            if finished.outcome is None:
+            if finished.is_waiting:
+                yield Attempt(summary, printable(finished.why), is_elsewhere=True)
+            elif finished.outcome is None:
                 yield Attempt(summary, f"in doubt: {printable(finished.why)}")
             else:
                 is_fault = isinstance(finished.outcome, EngineFault)

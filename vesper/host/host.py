@@ -15,75 +15,77 @@ import logging
 import os
 import threading
 import traceback
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Self
-from weakref import WeakSet
+from typing import TYPE_CHECKING, Self, overload
+from weakref import WeakSet, ref
 
-from vesper._direct import RunWorkers, SharedLimits, forget_runtime, hold_runtime, release_runtime, size_of
+from vesper._direct import RunWorkers, forget_runtime, hold_runtime, release_runtime, size_of
 from vesper.compiler import Compiled
 from vesper.config.grants import Handle, Mint, refuse_void
 from vesper.config.locate import config_for
-from vesper.config.settings import Config, PolicySettings, default_config
-from vesper.effects.settings import ConfigError
+from vesper.config.settings import Config, default_config
 from vesper.engines.engine import (
-    DEFAULT_LIMITS,
     Done,
-    EngineUnavailable,
-    Execution,
     Limits,
     Program,
-    limits_of_node,
 )
-from vesper.engines.outcome import EngineFault, Failed, Outcome
+from vesper.engines.outcome import EngineFault, Outcome
 from vesper.engines.registry import ENGINES
-from vesper.host.auditing import Auditing
+from vesper.host.audit.auditing import Auditing
 from vesper.host.background import Repeating
-from vesper.host.driving import Replayed, Steps, deliver, drive, send
+from vesper.host.budgets import set_budgets
+from vesper.host.driving import KNOWN_ANSWERS, Replayed, Steps, drive
 from vesper.host.in_doubt import InDoubt
+from vesper.host.keeper import STARTED, Keeper
 from vesper.host.keyed_runs import Repeat, Waiters, claim
+from vesper.host.limits import Door, budgets_of, limits_of_run, open_budgets, open_limits
 from vesper.host.masking import Masks
+from vesper.host.outcomes import never_began
 from vesper.host.performers import Performers
 from vesper.host.permissions import declared_by, denied_inside, needed
 from vesper.host.plans import Plans, plans_of
-from vesper.host.prepared import Prepared, Ran, Recovered, compiled_from, definition_of
-from vesper.host.recovering import Deferred
+from vesper.host.prepared import Prepared, Ran, Recovered, definition_of
+from vesper.host.recovery.resuming import RESUMED, Resuming
 from vesper.host.routed import HostedProgram
 from vesper.host.run_context import RunContext, current_context, entered
-from vesper.host.run_metrics import HostWatch, RunTimer, count_recovery
+from vesper.host.run_metrics import HostWatch, RunTimer
 from vesper.host.run_spans import traced
-from vesper.journal.entry import Kind
+from vesper.host.streaming.coroutine_runs import CoroutineRun
+from vesper.host.streaming.events import Listener, RunEvent
+from vesper.host.waiting import RunWaits
 from vesper.journal.execution_id import trace_id
 from vesper.journal.journal import (
     Beginning,
-    Fenced,
     Journal,
     JournalError,
     KeyTaken,
     NotTaken,
-    Recorded,
     Run,
     Summary,
     UnknownExecution,
 )
-from vesper.journal.owner import is_dead
+from vesper.kernels.raised import BadInput
 from vesper.language.ir.nodes import Node
 from vesper.observe.logs import redact_with
 from vesper.observe.spans import Tracing
+from vesper.sessions.errors import SessionError
 from vesper.storage.after_fork import Order, register
 from vesper.storage.sources import SYSTEM_SOURCES, Sources
-from vesper.values.generated.errors import ErrorCode
+from vesper.values.inputs import read_inputs
 from vesper.values.vesper_error import VesperError
 
 if TYPE_CHECKING:
-    from vesper._direct import PreparedNode, Running
+    from vesper._direct import PreparedNode, Running, SharedBudgets
     from vesper.effects.events.memory import Subscriber
+    from vesper.effects.events.performer import EventPerformer
     from vesper.effects.performer import Performer
     from vesper.journal.journal import KeyRing
+    from vesper.sessions.store import SessionStore
 
 _log = logging.getLogger("vesper.host")
 
@@ -121,13 +123,21 @@ class Host:
         self.config = default_config(Path.cwd()) if config is None else config
         self._sources = sources
         self._performers = Performers(self.config, performers or {}, sources)
+        self.guard = self._performers.guard
+        """Rules of tools; its `confirm` answers those that ask."""
         self._mint = Mint(self.config.grants)
-        self._limits = _limits_of(self.config.policies)
+        self._limits = open_limits(self.config.policies)
+        self._budgets: SharedBudgets | None = None
+        self._performers.open_budgets = partial(budgets_of, ref(self))  # performers that hold a Host keep it for ever
         self._tracing = Tracing(self.config.observe)
+        self._door = Door(self.config.parts.models, self._limits, lambda: self._performers.models)
         self._journal = journal
         self._owns_journal = journal is None
-        self._prepared: dict[tuple[str, str], Prepared] = {}
-        self._deferred = Deferred()
+        self._prepared: dict[tuple[str, str, str], Prepared] = {}
+        """By semantic hash, engine, and the name that a candidate follows."""
+        self._selecting: dict[str, Prepared] = {}
+        """By semantic hash: nodes whose program selects the engines of each run."""
+        self._resuming = Resuming(self)
         self.watch = HostWatch()
         self._is_closed = False
         self.on_lost: list[Callable[[Summary], None]] = []
@@ -155,6 +165,7 @@ class Host:
         self._leases = Repeating("vesper-leases", every, self._renew)
         # In a thread of its own: a run that is finished for somebody else may take long, and leases must not wait.
         self._chores = Repeating("vesper-recovery", self.config.recovery.every, self._do_chores)
+        self.keeper = Keeper(self, self.config.keeper.threads)
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str] | None = None) -> Self:
@@ -167,7 +178,7 @@ class Host:
     def prepare(self, compiled: Compiled, program: Program, engine: str) -> Prepared:
         """Reads off a node what its runs need. The same node on the same engine is prepared once. Raises `ConfigError`
         where it asks for something of somebody who is not configured: before half of it is done."""
-        name = (compiled.semantic_hash, engine)
+        name = (compiled.semantic_hash, engine, program.served_name if isinstance(program, HostedProgram) else "")
         found = self._prepared.get(name)
         if found is None:
             plans = plans_of(compiled)
@@ -195,6 +206,8 @@ class Host:
             )
             with self._lock:
                 found = self._prepared.setdefault(name, found)
+                if isinstance(program, HostedProgram) and (name[2] or name[0] not in self._selecting):
+                    self._selecting[name[0]] = found
             if isinstance(program, HostedProgram):
                 program.attach_host(self)
         return found
@@ -222,6 +235,7 @@ class Host:
             self._performers,
             partial(self._performers.secret, frozenset(granted)),
             self._limits,
+            self.budgets,
             self._pace,
             None if self._sources is SYSTEM_SOURCES else self._sources,
             is_joined,
@@ -238,6 +252,14 @@ class Host:
 
     # -- running ----------------------------------------------------------------------------------
 
+    def now_us(self) -> int:
+        """Return microseconds since 1970 by the clock of this Host."""
+        return self._sources.now_us()
+
+    def new_execution(self) -> str:
+        """Return the id of a new run."""
+        return trace_id(self._sources.now_ns(), self._sources.random_bytes)
+
     def moment(self) -> datetime:
         """When a run starts whose caller does not say: this moment, except in tests."""
         return _EPOCH + timedelta(microseconds=self._sources.now_us())
@@ -251,8 +273,9 @@ class Host:
         on_begun: Callable[[Running], None] | None = None,
     ) -> Ran:
         """Runs a node to its end, for the caller of `run_context`. Raises `JournalError` where the journal cannot be
-        written, and `InDoubt` where a step came to what nobody knows; `HostClosed` where the Host was closed;
-        `KeyReused` and `KeyRunning` for a key that another run has."""
+        written, and `InDoubt` where the result of a step is unknown; `RunWaits` where the run has left memory to wait;
+        `ModelBusy` where a model with backpressure makes requests wait;
+        `HostClosed` where the Host was closed; `KeyReused` and `KeyRunning` for a key that another run has."""
         entry = object()
         try:
             self._enter(entry, threading.get_ident())
@@ -260,8 +283,7 @@ class Host:
         except KeyTaken:
             return self._repeat(prepared, inputs).wait()
         finally:
-            self._active.pop(entry, None)
-            self._left()
+            self._leave(entry)
 
     def _run(
         self,
@@ -282,7 +304,8 @@ class Host:
         on_begun: Callable[[Running], None] | None,
     ) -> Steps[Ran]:
         context = current_context()
-        execution = trace_id(self._sources.now_ns(), self._sources.random_bytes)
+        self._check_door(prepared)
+        execution = self.new_execution()
         record = None if context is None else claim(self.journal, context, prepared.compiled.node.node_id, execution)
         if isinstance(prepared.program, HostedProgram):
             prepared = prepared.program.route(prepared, inputs, execution)
@@ -304,7 +327,7 @@ class Host:
         except JournalError:
             # No journal takes what is no value. Where the node does not take it either, that is what the caller reads.
             step = prepared.program.start(inputs, now, limits, is_traced=False).advance(())
-            if isinstance(step, Done) and _never_began(step.outcome):
+            if isinstance(step, Done) and never_began(step.outcome):
                 timer.ended(step.outcome)
                 return Ran(execution, step.outcome)
             timer.failed("journal")
@@ -312,15 +335,63 @@ class Host:
         if plans.writes and not self._warned:
             self._warn_if_volatile()
         steps = self._driven(prepared, run, inputs, now, limits, on_begun, is_joined, context)
+        events = self._performers.events
+        if events.is_followed(execution):
+            events.publish(RunEvent(execution, "run_started", text=prepared.compiled.node.node_id))
         try:
             outcome = yield from traced(steps, self._tracing, prepared, execution, context)
         except (InDoubt, JournalError) as error:
             timer.failed("in_doubt" if isinstance(error, InDoubt) else "journal")
             raise
+        except RunWaits:  # it has not ended: the process that resumes it counts it
+            self.keeper.notice()
+            raise
         timer.ended(outcome)
+        if events.is_followed(execution):
+            events.publish(RunEvent(execution, "run_ended", text=outcome.kind))
         if self.after_run is not None:
             self.after_run(prepared, execution)
         return Ran(execution, outcome)
+
+    def _check_door(self, prepared: Prepared) -> None:
+        """Raise `ModelBusy` where the run is not to begin now. A replay asks no model."""
+        if self._pace == "policies" and KNOWN_ANSWERS.get() is None:
+            now_us = None if self._sources is SYSTEM_SOURCES else self._sources.monotonic_ns() // 1000
+            self._door.check(prepared.compiled.node.node_id, prepared.plans.targets, now_us)
+
+    def put_run(
+        self,
+        prepared: Prepared,
+        inputs: Mapping[str, object],
+        now: datetime,
+        *,
+        queue: str = STARTED,
+        lane: str = "",
+        priority: int = 0,
+        due_us: int | None = None,
+        body: str = "{}",
+    ) -> str:
+        """Record a run for a worker of `queue`, by default for a keeper, and return its id.
+
+        Durable on return. Raises `BadInput`, `KeyTaken` for a key that a run has, and `JournalError`.
+        """
+        node = prepared.compiled.node
+        _, refusals = read_inputs(node.declared_inputs, dict(inputs))
+        if refusals:
+            raise BadInput(refusals)
+        context = current_context()
+        execution = self.new_execution()
+        record = None if context is None else claim(self.journal, context, node.node_id, execution)
+        engine = prepared.engine if prepared.engine in ENGINES else "python"  # a route selects it when it is taken
+        plans = prepared.plans
+        writes = plans.writes and self._syncs_writes
+        beginning = Beginning(
+            execution, prepared.definition, inputs, now, engine, plans.is_sensitive, writes, False, record
+        )
+        self.journal.begin_queued(beginning, queue, lane, priority, due_us, body)
+        self.start()
+        self.keeper.notice()
+        return execution
 
     def _repeat(self, prepared: Prepared, inputs: Mapping[str, object]) -> Repeat:
         return Repeat(self.journal, self._key_waiters, self._recover_keyed, prepared, inputs)
@@ -331,59 +402,30 @@ class Host:
         self.resume(summary.execution, self.config.recovery.engine)
 
     async def arun(
-        self, prepared: Prepared, inputs: Mapping[str, object], now: datetime, limits: Limits | None = None
+        self,
+        prepared: Prepared,
+        inputs: Mapping[str, object],
+        now: datetime,
+        limits: Limits | None = None,
+        on_begun: Callable[[Running], None] | None = None,
     ) -> Ran:
-        """The same for coroutines. Cancelled before anything was changed, the run ends; after that it goes on to its
-        end without its caller."""
+        """The same for coroutines. Cancelled before anything was changed, the run ends, and drops what it reads; after
+        that it goes on to its end without its caller."""
         import asyncio
 
-        loop = asyncio.get_running_loop()
-        answer: asyncio.Future[Ran] = loop.create_future()
-        begun: list[Running] = []
-        steps = self._run_steps(prepared, inputs, now, limits, begun.append)
         entry = object()
-
-        def begin() -> tuple[Running, Execution, int] | None:
-            if answer.cancelled():  # before a worker took it up: nothing of it is done
-                steps.close()
-                return None
-            try:
-                found = next(steps)
-            except StopIteration as end:
-                ended.append(end.value)
-                return None
-            if answer.cancelled():
-                found[0].cancel()
-            return found
-
-        def finish(outcome: Outcome | None, error: BaseException | None) -> None:
-            try:
-                if begun and not ended:
-                    send(steps, outcome, error)
-                elif error is not None:
-                    raise error
-                found: Ran | BaseException | None = ended[0] if ended else None
-            except StopIteration as end:
-                found = end.value
-            except BaseException as raised:  # noqa: BLE001  # the caller gets it
-                found = raised
-            self._active.pop(entry, None)
-            self._left()
-            deliver(loop, answer, found)
-
-        ended: list[Ran] = []
+        run = CoroutineRun(asyncio.get_running_loop(), lambda: self._leave(entry), on_begun)
+        steps = self._run_steps(prepared, inputs, now, limits, run.note_begun)
         self._enter(entry)
         try:
-            self._workers.spawn(contextvars.copy_context(), begin, finish)
+            self._workers.spawn(contextvars.copy_context(), partial(run.begin, steps), partial(run.finish, steps))
         except BaseException:
-            self._active.pop(entry, None)
-            self._left()
+            self._leave(entry)
             raise
         try:
-            return await answer
+            return await run.answer
         except asyncio.CancelledError:
-            for running in begun:
-                running.cancel()
+            run.cancel()
             raise
         except KeyTaken:
             pass
@@ -391,8 +433,7 @@ class Host:
         try:
             return await self._repeat(prepared, inputs).wait_async()
         finally:
-            self._active.pop(entry, None)
-            self._left()
+            self._leave(entry)
 
     def _enter(self, entry: object, thread: int = 0) -> None:
         with self._lock:
@@ -400,8 +441,9 @@ class Host:
                 raise HostClosed("the Host was closed: it runs nothing more. Make another one")
             self._active[entry] = thread
 
-    def _left(self) -> None:
-        """A run has left; where it was the last one, that is said."""
+    def _leave(self, entry: object) -> None:
+        """Forget a run that has come back; where it was the last one, wake those that wait for that."""
+        self._active.pop(entry, None)
         if self._active:
             return
         then: list[Callable[[], None]] = []
@@ -452,6 +494,7 @@ class Host:
         left = None if context is None else context.seconds_left()
         if left is not None:
             running.limit(left)
+        set_budgets(self, running, context)
         try:
             with self._lock:
                 self._running[run.execution] = running
@@ -464,7 +507,7 @@ class Host:
                     return (yield running, started, size)
                 with entered(context.of_nested_run()):
                     return (yield running, started, size)
-            except (InDoubt, JournalError, KeyTaken):
+            except (InDoubt, RunWaits, JournalError, KeyTaken):
                 raise
             except Exception as error:  # noqa: BLE001  # whatever an engine raises is its fault
                 if self._performers.is_mistake_of_caller(error):
@@ -499,7 +542,7 @@ class Host:
 
     def _replayed(self, run: Run) -> Replayed | None:
         """Return the known answers of a run; a Host that replays has some."""
-        return None
+        return KNOWN_ANSWERS.get()
 
     # -- recovery ---------------------------------------------------------------------------------
 
@@ -508,74 +551,48 @@ class Host:
         was begun on. One that cannot be finished is said, and is in nobody's way."""
         found: list[Recovered] = []
         # Those that are not due stand first, because they are the oldest.
-        for summary in self.journal.unfinished(limit + len(self._deferred)):
+        for summary in self.journal.unfinished(limit + len(self._resuming.deferred)):
             if self._is_closed or len(found) >= limit:
                 break
-            if not self._deferred.is_due(summary.execution) or self._is_ours(summary):
+            if (not summary.owner and self.keeper.is_running) or self._is_ours(summary):
                 continue
             try:
-                recovered = self.resume(summary.execution, engine or self.config.recovery.engine)
+                chosen = engine or self.config.recovery.engine
+                recovered = self._resuming.attempt(summary.execution, summary.node_id, chosen, is_left=True)
             except HostClosed:
                 break
-            except NotTaken:
-                self._deferred.failed(summary.execution)  # another process was faster, or nobody can take it
-                continue
-            except Exception as error:  # noqa: BLE001  # whatever it is, it is about this run, and others wait
-                self._deferred.failed(summary.execution)
-                _log.warning("%s of %s cannot be finished yet: %s", summary.execution, summary.node_id, error)
-                recovered = Recovered(summary.execution, summary.node_id, None, f"{type(error).__name__}: {error}")
-                count_recovery(recovered)
-            else:
-                self._deferred.done(summary.execution)
-            found.append(recovered)
+            if recovered is not None:
+                found.append(recovered)
         return found
 
     def resume(self, execution: str, engine: str | None = None) -> Recovered:
-        """Finishes one run. Raises `NotTaken` where somebody else works on it, or it has ended."""
+        """Finishes one run, or brings it to its next wait. Raises `NotTaken` where another process works on it, or it
+        waits or has ended."""
+        with self._counted():
+            return self._resuming.resume(execution, engine)
+
+    def prepared_of(self, summary: Summary, inputs: Mapping[str, object], engine: str | None = None) -> Prepared:
+        """Return the definition of a run on an engine; without one as `Resuming.prepared_of` selects it."""
+        return self._resuming.prepared_of(summary, inputs, engine)
+
+    def finish(self, run: Run, prepared: Prepared) -> Recovered:
+        """Finish a run that this process has taken over, or bring it to its next wait."""
+        with self._counted():
+            return self._resuming.finish(run, prepared)
+
+    def keep(self) -> list[Recovered]:
+        """Wake everything that is due and resume what was woken, in this thread, for a Host without its keeper."""
+        return self.keeper.keep()
+
+    @contextmanager
+    def _counted(self) -> Generator[None, None, None]:
+        """Count a run of this thread as under way."""
         entry = object()
         try:
             self._enter(entry, threading.get_ident())
-            recovered = self._resume(execution, engine)
-            count_recovery(recovered)
-            return recovered
+            yield
         finally:
-            self._active.pop(entry, None)
-            self._left()
-
-    def _resume(self, execution: str, engine: str | None) -> Recovered:
-        recorded = self.journal.read(execution)
-        summary = recorded.summary
-        if self._is_ours(summary):
-            raise NotTaken(f"execution {summary.execution} cannot be taken over: this process is running it")
-        # A process that died under the direct engine may have died of it: the reference finishes what it left.
-        is_lost = _engine_of(recorded) in ("interp", "jit") and is_dead(summary.owner)
-        chosen = engine or ("python" if is_lost else _engine_of(recorded))
-        # What can go wrong with the node goes wrong before the run is ours.
-        compiled = compiled_from(self.journal.definition(summary.semantic_hash))
-        prepared = self._prepared.get((compiled.semantic_hash, chosen))
-        if prepared is None:
-            if chosen not in ENGINES:
-                raise EngineUnavailable(f"there is no engine `{chosen}` here; the engines are {', '.join(ENGINES)}")
-            prepared = self.prepare(compiled, ENGINES[chosen].load(compiled), chosen)
-        self.check_equipped(compiled.node, prepared.plans)
-        run = self.journal.take_over(summary.execution, chosen)
-        if is_lost:
-            for tell in self.on_lost:
-                tell(summary)
-        body = run.recorded[0].body
-        inputs, now = body["inputs"], body["now"]
-        assert isinstance(inputs, Mapping)
-        assert isinstance(now, datetime)
-        record = body.get("context")
-        context = RunContext.from_record(record) if isinstance(record, Mapping) else None
-        try:
-            steps = self._driven(prepared, run, inputs, now, None, context=context)
-            outcome = drive(traced(steps, self._tracing, prepared, execution, context))
-        except InDoubt as doubt:
-            return Recovered(summary.execution, summary.node_id, None, doubt.why)
-        except Fenced as reason:
-            return Recovered(summary.execution, summary.node_id, None, str(reason))
-        return Recovered(summary.execution, summary.node_id, outcome)
+            self._leave(entry)
 
     def _is_ours(self, summary: Summary) -> bool:
         """True where a thread of this process, on this Host or another, is running it: the lease may have run out all
@@ -585,13 +602,16 @@ class Host:
     # -- in the background ------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Starts what is done in the background: leases are renewed, what others left is finished, outboxes are
-        emptied, old runs are deleted. The first run does it; a server that may wait long for one calls this."""
+        """Starts what is done in the background: leases are renewed, what others left is finished, waiting runs are
+        woken, outboxes are emptied, old runs are deleted. The first run does it; a server that may wait long for one
+        calls this."""
         self._tracing.start()
         with self._lock:
             self._leases.start()
             if self.config.recovery.enabled:
                 self._chores.start()
+                if self.config.keeper.enabled:
+                    self.keeper.start()
 
     def _renew(self) -> None:
         with self._lock:
@@ -606,14 +626,20 @@ class Host:
     def _do_chores(self) -> None:
         try:
             for recovered in self.recover():
-                _log.info("%s recovered: %s", recovered.execution, _told(recovered))
+                _log.info("%s recovered: %s", recovered.execution, recovered.ending)
             self.watch.look_at_journal(self.journal)
             retention = self.config.journal.retention
-            if retention is not None and self._sources.now_ns() - self._last_prune > _HOUR_NS:
+            if self._sources.now_ns() - self._last_prune > _HOUR_NS:
                 self._last_prune = self._sources.now_ns()
-                self.journal.prune(self._sources.now_us() - int(retention * 1_000_000))
+                if self._budgets is not None:
+                    self._budgets.prune()
+                if retention is not None:
+                    self.journal.prune(self._sources.now_us() - int(retention * 1_000_000))
+                self._performers.prune_sessions(self._sources.now_us())
         except JournalError as error:
             _log.warning("recovery has to wait: %s", error)
+        except SessionError as error:
+            _log.warning("old sessions stay: %s", error)
         self._performers.relay_outboxes(self.watch.look_at_outbox)
 
     # -- parts ------------------------------------------------------------------------------------
@@ -627,10 +653,45 @@ class Host:
                     self._journal = self._performers.open_journal()
         return self._journal
 
-    def subscribe(self, topic: str, subscriber: Subscriber) -> Callable[[], None]:
-        """Calls `subscriber` with every event that runs of this Host publish to a topic in memory, one after the other
-        in a thread; what is given back ends that. Raises `ConfigError` for a topic that is not there or is in Redis."""
+    @property
+    def budgets(self) -> SharedBudgets:
+        """The count of budgets, opened when it is first needed."""
+        with self._lock:
+            if self._budgets is None:
+                self._budgets = open_budgets(self.config.policies, self.journal)
+            return self._budgets
+
+    @overload
+    def subscribe(self, topic: str, subscriber: Subscriber) -> Callable[[], None]: ...
+    @overload
+    def subscribe(self, *, runs: Listener, execution: str | None = None) -> Callable[[], None]: ...
+    def subscribe(
+        self,
+        topic: str | None = None,
+        subscriber: Subscriber | None = None,
+        *,
+        runs: Listener | None = None,
+        execution: str | None = None,
+    ) -> Callable[[], None]:
+        """Call a function with events as they happen; call the result to end that.
+
+        `subscriber` gets each event that runs of this Host publish to a topic in memory, one after the other in a
+        thread; raises `ConfigError` for a topic that is not in memory. `runs` gets the events of the runs themselves,
+        or of one `execution`: chunks of answers, begin and end (`vesper.host.streaming.events`).
+        """
+        if runs is not None:
+            return self._performers.events.subscribe(runs, execution)
+        if topic is None or subscriber is None:
+            raise TypeError("subscribe takes a topic and its subscriber, or `runs=`")
         return self._performers.subscribe(topic, subscriber)
+
+    def event_topics(self) -> EventPerformer:
+        """Return the performer of all topics. Raises `ConfigError` where a test replaced it."""
+        return self._performers.event_topics()
+
+    def sessions(self, name: str) -> SessionStore:
+        """Return the sessions that `[sessions.NAME]` configures. Raises `ConfigError` where there are none."""
+        return self._performers.sessions(name)
 
     def redact(self, text: str) -> str:
         """The text without any secret that was read here."""
@@ -665,12 +726,16 @@ class Host:
             # Leases are renewed as long as anything runs.
             if not self._is_quiet_within(timeout):
                 _log.warning("%s runs have not ended; they are left to recovery", len(self._active))
+                self.keeper.stop(0)
                 return
+        self.keeper.stop()
         if self.before_close is not None:
             self.before_close()
         self._chores.stop()
         self._leases.stop()
         self._limits.close()
+        if self._budgets is not None:
+            self._budgets.close()
         self._performers.close()
         if self._journal is not None and self._owns_journal:
             self._journal.close()
@@ -711,9 +776,15 @@ _OURS: dict[str, str] = {}
 """What threads of this process are running, and the name of the owner under which each does."""
 
 
+def running_host(execution: str) -> Host | None:
+    """Return the Host of this process that is running an execution; for effects that use its journal."""
+    return next((each for each in list(_HOSTS) if execution in each._running), None)
+
+
 def _forked() -> None:
     forget_runtime()
     _OURS.clear()
+    RESUMED.clear()
     for host in list(_HOSTS):
         host._after_fork()
 
@@ -727,35 +798,3 @@ def _await_coroutines() -> None:
 
 atexit.register(_await_coroutines)
 register(order=Order.HOST, before=hold_runtime, after_in_parent=release_runtime, after_in_child=_forked)
-
-
-def _engine_of(recorded: Recorded) -> str:
-    """The engine that a run was on last: one that it was taken from is not asked again, unless somebody says so."""
-    handoffs = [each.entry.body for each in recorded.entries if each.entry.kind is Kind.HANDOFF]
-    return str(handoffs[-1].get("engine", recorded.summary.engine)) if handoffs else recorded.summary.engine
-
-
-def _told(recovered: Recovered) -> str:
-    """For a log: without the values of the run."""
-    return recovered.why if recovered.outcome is None else recovered.outcome.kind
-
-
-def _limits_of(settings: PolicySettings) -> SharedLimits:
-    """Open the limits that runs share. Raises `ConfigError` for an invalid address."""
-    try:
-        return SharedLimits(settings.url, settings.prefix, settings.on_store_failure == "local")
-    except ValueError:
-        expected = "`redis://HOST:PORT/NUMBER`, `rediss://…` or `unix://…`, with options that there are,"
-        raise ConfigError("policies.url", f"this is no address of Redis: {expected} is expected") from None
-
-
-def limits_of_run(limits: Limits | None, policy: Mapping[str, object], left: float | None = None) -> Limits:
-    """The limits of a run; an execution may not compute for longer than it, or its caller, may take."""
-    found = limits_of_node(limits, policy) or DEFAULT_LIMITS
-    if left is None:
-        return found
-    return replace(found, seconds=left if found.seconds is None else min(left, found.seconds))
-
-
-def _never_began(outcome: Outcome) -> bool:
-    return isinstance(outcome, Failed) and outcome.code == ErrorCode.BAD_INPUT and outcome.at is None

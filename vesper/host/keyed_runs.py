@@ -86,8 +86,8 @@ class Repeat:
     def wait(self) -> Ran:
         """Return the outcome of the run, when it has ended.
 
-        Raises `KeyReused` for other inputs, `KeyRunning` at the end of the caller's time, `InDoubt`, and the reason for
-        which an abandoned run cannot be finished.
+        Raises `KeyReused` for other inputs, `KeyRunning` at the end of the caller's time, `RunWaits`, `InDoubt`, and
+        the reason for which an abandoned run cannot be finished.
         """
         try:
             while (ran := self._poll()) is None:
@@ -118,7 +118,7 @@ class Repeat:
         if self._execution is None or summary.status is not Status.RUNNING:
             self._execution = summary.execution
             recorded = self._journal.read(summary.execution)
-            self._check_inputs(recorded)
+            check_same_inputs(recorded, self._inputs)
             return self._ended(recorded)
         if (not is_owned or summary.owner == self._journal.owner) and not summary.is_joined:
             with suppress(NotTaken):  # a thread or a process works on it
@@ -143,39 +143,58 @@ class Repeat:
         if self._is_waiting:
             self._waiters.leave()
 
-    def _check_inputs(self, recorded: Recorded) -> None:
-        execution = recorded.summary.execution
-        start = recorded.entries[0]
-        if start.is_erased:
-            raise KeyReused(
-                f"the key belongs to execution {execution}, which was erased: its outcome is gone. Use a new key",
-                execution,
-            )
-        try:
-            is_same = encode(dict(self._inputs)) == encode(start.entry.body["inputs"])
-        except JournalError:  # the inputs hold what is no value
-            is_same = False
-        if not is_same:
-            raise KeyReused(
-                f"the key belongs to execution {execution} with other inputs: use a new key for another request",
-                execution,
-            )
-
     def _ended(self, recorded: Recorded) -> Ran | None:
         summary, entries = recorded.summary, [each.entry for each in recorded.entries]
         if summary.status is Status.IN_DOUBT:
             doubt = next(each for each in reversed(entries) if each.kind is Kind.IN_DOUBT)
             raise InDoubt(doubt.path, str(doubt.body["why"]), summary.execution)
+        if summary.status is Status.WAITING:
+            from vesper.host.waiting_runs import find_waiting
+
+            waiting = find_waiting(self._journal, summary.execution)
+            if waiting is not None:  # otherwise it was woken meanwhile
+                raise waiting.as_exception()
         if summary.status is not Status.ENDED:
             return None
         is_changed = summary.semantic_hash != self._prepared.compiled.semantic_hash
         definition = compiled_from(self._journal.definition(summary.semantic_hash)) if is_changed else None
         report = self._context.report
         report.execution, report.is_repeat = summary.execution, True
-        return Ran(summary.execution, _outcome_with_reason(recorded), True, definition)
+        return Ran(summary.execution, outcome_with_reason(recorded), True, definition)
 
 
-def _outcome_with_reason(recorded: Recorded) -> Outcome:
+def run_of_key(journal: Journal, prepared: Prepared, inputs: Mapping[str, object]) -> str:
+    """Return the run that has the key of the current context, also where it has not ended. Raises `KeyReused`."""
+    context = current_context()
+    assert context is not None  # its key is taken
+    found = journal.keyed(prepared.compiled.node.node_id, context.to_record())
+    if found is None:
+        raise KeyRunning("the run with the same key was deleted meanwhile: repeat the call", "")
+    check_same_inputs(journal.read(found[0].execution), inputs)
+    context.report.execution, context.report.is_repeat = found[0].execution, True
+    return found[0].execution
+
+
+def check_same_inputs(recorded: Recorded, inputs: Mapping[str, object]) -> None:
+    execution = recorded.summary.execution
+    start = recorded.entries[0]
+    if start.is_erased:
+        raise KeyReused(
+            f"the key belongs to execution {execution}, which was erased: its outcome is gone. Use a new key",
+            execution,
+        )
+    try:
+        is_same = encode(dict(inputs)) == encode(start.entry.body["inputs"])
+    except JournalError:  # the inputs hold what is no value
+        is_same = False
+    if not is_same:
+        raise KeyReused(
+            f"the key belongs to execution {execution} with other inputs: use a new key for another request",
+            execution,
+        )
+
+
+def outcome_with_reason(recorded: Recorded) -> Outcome:
     """Return the outcome of END; the message of a failed request stands in the entry of that request."""
     body: Mapping[str, Any] = recorded.entries[-1].entry.body
     outcome = recorded_outcome(body)

@@ -177,6 +177,11 @@ class Masks:
                 return outcome
 
     @property
+    def hides_failures(self) -> bool:
+        """Whether the code of a failure may be sensitive: that of a called node."""
+        return self.hides_all or any(map(self.hides, self._taint.failures.values()))
+
+    @property
     def is_active(self) -> bool:
         """Whether an execution has sensitive values at all."""
         return self.hides_all or bool(self._active)
@@ -232,6 +237,12 @@ class Masks:
                 if isinstance(each, ir.Request | ir.CallNode)
             }
         return self._statements.get(name)
+
+
+def masks_of_versions(*versions: Whole) -> tuple[Masks, ...]:
+    """Return the masks of versions of one node: an input that one declares sensitive is so in all."""
+    sensitive = {name for each in versions for name in each.node.grants.sensitive}
+    return tuple(Masks(each, sensitive) for each in versions)
 
 
 def shown_outcome(compiled: Whole, outcome: Outcome) -> Outcome:

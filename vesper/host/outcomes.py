@@ -63,3 +63,8 @@ def recorded_outcome(body: Mapping[str, Any]) -> Outcome:
 def says_not_done(entry: Entry) -> bool:
     """Return True where a person resolved that a request in doubt did certainly not happen."""
     return entry.kind is Kind.RESOLVED and entry.body.get("not_done") is True
+
+
+def never_began(outcome: Outcome) -> bool:
+    """Return whether the inputs were refused, so that nothing of the node ran."""
+    return isinstance(outcome, Failed) and outcome.code == ErrorCode.BAD_INPUT and outcome.at is None

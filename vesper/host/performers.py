@@ -11,18 +11,23 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from vesper._direct import SecretStore, ambient_performer, file_performer
+from vesper._direct import ModelCatalog, SecretStore, ambient_performer, file_performer
 from vesper.config.settings import Config
 from vesper.effects.performer import EffectFailed, Performer
 from vesper.effects.settings import ConfigError, close_to
+from vesper.host.streaming.events import Kind, RunEvent, RunEvents
+from vesper.host.tools.guarded import Guard
 from vesper.storage.sources import SYSTEM_SOURCES, Sources
 
 if TYPE_CHECKING:
+    from vesper._direct import SharedBudgets
     from vesper.effects.events.memory import Subscriber
+    from vesper.effects.events.performer import EventPerformer
     from vesper.host.plans import Plan
     from vesper.journal.journal import Journal, KeyRing
+    from vesper.sessions.store import SessionStore
 
 _log = logging.getLogger("vesper.host")
 _DATABASES = "vesper.effects.database.performer"
@@ -48,6 +53,13 @@ _EFFECTS = {
     "state_transition": "state",
     "state_read": "state",
     "custom": "custom",
+    "command_run": "commands",
+    "mcp_call": "mcp",
+    "model_call": "models",
+    "budget_read": "budgets",
+    **dict.fromkeys(
+        (f"session_{action}" for action in ("read", "append", "compact", "get", "put", "delete")), "sessions"
+    ),
 }
 """The part that performs each effect."""
 
@@ -68,8 +80,14 @@ class Performers(Mapping[str, Performer]):
         self._machines: dict[str, tuple[str, str]] = {}
         self._lock = threading.RLock()
         self._secrets: SecretStore | None = None
+        self._models: ModelCatalog | None = None
+        self.events = RunEvents()
+        """Of the runs that these perform for."""
+        self.open_budgets: Callable[[], SharedBudgets] | None = None
+        """Returns the count of budgets; its Host sets it."""
         self._outages: dict[str, str] = {}
         self._reported: set[str] = set()
+        self.guard = Guard(config.tool_rules, config.parts.files, self.redact)
         for module in config.modules:
             try:
                 import_module(module)
@@ -100,7 +118,7 @@ class Performers(Mapping[str, Performer]):
                 self._reported.add(problem)
                 _log.error("an effect cannot be performed: %s", problem)
             raise EffectFailed("unavailable", problem)
-        return found
+        return self.guard.around(effect, found)
 
     def redact(self, text: str) -> str:
         """Return the text without any secret that was read here."""
@@ -124,6 +142,28 @@ class Performers(Mapping[str, Performer]):
                     settings = self._config.parts.secrets or SecretSettings("environment")
                     self._secrets = open_secrets(settings, self._native_sources)
         return self._secrets
+
+    @property
+    def models(self) -> ModelCatalog:
+        """The configured models, for what a request can cost."""
+        if self._models is None:
+            self._models = ModelCatalog(dict(self._config.parts.models))
+        return self._models
+
+    def is_followed(self, execution: str) -> bool:
+        """Return whether chunks of answers in this run have a subscriber."""
+        return self.events.is_followed(execution)
+
+    def publish(self, execution: str, chunk: str) -> None:
+        """Publish a chunk of an answer; performers call it from any thread."""
+        self.events.publish_text(execution, chunk)
+
+    def report_budget(self, execution: str, kind: str, path: str, name: str, text: str) -> None:
+        """Log and publish that a request did not fit a budget, or that a share of one is used."""
+        _log.warning("%s: `%s`: %s", execution, path, text)
+        if self.events.is_followed(execution):
+            named = cast("Kind", f"budget_{kind}")
+            self.events.publish(RunEvent(execution, named, path, text, budget=name))
 
     def key_ttl(self, effect: str, fixed: Mapping[str, str]) -> float | None:
         """How many seconds the other side remembers a key; None is for ever."""
@@ -156,12 +196,19 @@ class Performers(Mapping[str, Performer]):
         joined: frozenset[str] = frozenset() if database is None else database.joined_names()
         if not joined:
             return False
+        targets = set(targets)
         asked = {self._database_of(*target) for target in targets}
         unknown = next((name for name in sorted(joined) if name not in self._config.parts.databases), None)
         if database is not None and unknown is not None and asked - {None}:
             # The caller believes that what the node does is part of their transaction.
             hint = close_to(unknown, sorted(self._config.parts.databases))
             raise database.WrongConnection(f"`{unknown}` is joined, and there is no [databases.{unknown}] here{hint}")
+        wait = next((effect for effect, _ in sorted(targets) if effect not in _EFFECTS), None)
+        if database is not None and wait is not None and asked & joined:
+            raise database.WrongConnection(
+                f"the node has a `{wait}`, and a run that is joined to a transaction cannot wait: run it without "
+                "`joined`, or move the wait to another node"
+            )
         return bool(asked & joined)
 
     def is_mistake_of_caller(self, error: Exception) -> bool:
@@ -179,10 +226,15 @@ class Performers(Mapping[str, Performer]):
             "caches": parts.caches,
             "topics": parts.topics,
             "files": parts.files,
+            "commands": parts.commands,
+            "mcp": parts.mcp,
+            "models": parts.models,
+            "sessions": parts.sessions,
         }
         for effect, target in sorted(targets):
-            table = "databases" if _EFFECTS[effect] == "state" else _EFFECTS[effect]
-            name = self._state_database if _EFFECTS[effect] == "state" else target
+            part = _EFFECTS.get(effect, "")  # the journal performs waits
+            table = "databases" if part == "state" else part
+            name = self._state_database if part == "state" else target
             if effect in self._instead or table not in known or name in known[table]:
                 continue
             if table == "topics" and parts.events is not None:
@@ -203,7 +255,7 @@ class Performers(Mapping[str, Performer]):
         for plan in plans:
             if plan.effect != "custom":
                 continue
-            found = REGISTRY.all().get(plan.target)
+            found = REGISTRY.find(plan.target)
             if found is None:
                 raise ConfigError(
                     self._where(),
@@ -224,6 +276,8 @@ class Performers(Mapping[str, Performer]):
                 continue
             if plan.effect == "http_request" and plan.target in parts.providers:
                 needed |= parts.providers[plan.target].secret_names()
+            if plan.effect == "model_call" and plan.target in parts.models:
+                needed |= parts.models[plan.target].secret_names()
             database = self._database_of(plan.effect, plan.target)
             settings = None if database is None else parts.databases.get(database)
             if settings is not None and settings.password_secret is not None:
@@ -260,18 +314,40 @@ class Performers(Mapping[str, Performer]):
 
     def subscribe(self, topic: str, subscriber: Subscriber) -> Callable[[], None]:
         """Calls `subscriber` with what this process publishes to a topic in memory. Raises `ConfigError` where the
-        topic is not configured, or is in Redis."""
-        from vesper.effects.events.performer import EventPerformer
-
-        performer = self["event_publish"]
-        if not isinstance(performer, EventPerformer):
-            raise ConfigError(self._where(), f"somebody else stands in for topics here: `{topic}` has no subscribers")
+        topic is not configured, or is not in memory."""
         try:
-            return performer.subscribe(topic, subscriber)
+            return self.event_topics().subscribe(topic, subscriber)
         except EffectFailed as failure:
             raise ConfigError(self._where(), failure.message) from None
         except ValueError as problem:
             raise ConfigError(self._where(), str(problem)) from None
+
+    def event_topics(self) -> EventPerformer:
+        """Return the performer of all topics. Raises `ConfigError` where a test replaced it."""
+        from vesper.effects.events.performer import EventPerformer
+
+        performer = self["event_publish"]
+        if not isinstance(performer, EventPerformer):
+            raise ConfigError(self._where(), "another performer stands in for topics here: they have no consumers")
+        return performer
+
+    def sessions(self, name: str) -> SessionStore:
+        """Return the sessions of a name. Raises `ConfigError` where there are none, or a test replaced them."""
+        from vesper.effects.sessions.performer import SessionPerformer
+
+        performer = self["session_read"]
+        if not isinstance(performer, SessionPerformer):
+            raise ConfigError(self._where(), "another performer stands in for sessions here: it has no store")
+        try:
+            return performer.store(name)
+        except EffectFailed as failure:
+            raise ConfigError(self._where(), failure.message) from None
+
+    def prune_sessions(self, now_us: int) -> None:
+        """Delete sessions that are over their `retention`. Raises `SessionError` where a store is away."""
+        for name, settings in self._config.parts.sessions.items():
+            if settings.retention is not None and "session_read" not in self._instead:
+                self.sessions(name).prune(now_us - int(settings.retention * 1_000_000))
 
     def relay_outboxes(self, look: Callable[[str, int, float], None]) -> None:
         """Publish events that wait in outboxes; `look` gets the number and the age in seconds of those that stay.
@@ -396,8 +472,23 @@ class Performers(Mapping[str, Performer]):
         assert databases is None or isinstance(databases, DatabasePerformer)
         return EventPerformer(parts.topics, parts.events, self.secrets.text, databases)
 
+    def _make_sessions(self) -> Performer:
+        from vesper.effects.sessions.performer import SessionPerformer
+
+        return SessionPerformer(self._config.parts.sessions, lambda each: self._config.sessions_dsn(each.dsn))
+
     def _make_files(self) -> Performer:
         return file_performer(list(self._config.parts.files.values()), self._native_sources)
+
+    def _make_commands(self) -> Performer:
+        from vesper.effects.commands.performer import CommandPerformer
+
+        return CommandPerformer(self._config.parts.commands)
+
+    def _make_mcp(self) -> Performer:
+        from vesper.effects.mcp.performer import McpPerformer
+
+        return McpPerformer(self._config.parts.mcp, self.secrets.text)
 
     def _make_secrets(self) -> Performer:
         return self.secrets.performer(self._native_sources)
@@ -409,6 +500,16 @@ class Performers(Mapping[str, Performer]):
     def _native_sources(self) -> Sources | None:
         """The sources of tests; None for those of the system, which need no call of Python."""
         return None if self._sources is SYSTEM_SOURCES else self._sources
+
+    def _make_models(self) -> Performer:
+        from vesper.effects.models.performer import model_performer
+
+        return model_performer(self._config.parts.models, self.secrets, self.secrets.redact)
+
+    def _make_budgets(self) -> Performer:
+        if self.open_budgets is None:
+            raise ConfigError(self._where("budgets"), "budgets are counted by a Host, and there is none here")
+        return self.open_budgets().performer()
 
     def _make_custom(self) -> Performer:
         from vesper.effects.custom.performer import CustomPerformer

@@ -16,6 +16,7 @@ from vesper.compiler import Compiled
 from vesper.host.masking import Masks, Whole, is_sensitive
 from vesper.language.ir import nodes as ir
 from vesper.language.ir.statements import Block, Policy, handlers_of, own_blocks
+from vesper.policies.budget import Budget, budgets_of
 from vesper.policies.settings import effective
 from vesper.values.generated.effects import EFFECTS
 from vesper.values.types import Record, Type
@@ -90,7 +91,7 @@ def plans_of(compiled: Whole) -> Plans:
     requests: dict[str, Plan] = {}
     machines: dict[str, str] = {}
     targets: set[tuple[str, str]] = set()
-    _add(compiled, "", Masks(compiled), False, requests, machines, targets)
+    _add(compiled, "", Masks(compiled), False, requests, machines, targets, ())
     writes = any(plan.effect_class != "read" for plan in requests.values())
     return Plans(requests, writes, machines, frozenset(targets), is_sensitive(compiled))
 
@@ -103,8 +104,10 @@ def _add(
     requests: dict[str, Plan],
     machines: dict[str, str],
     targets: set[tuple[str, str]],
+    around: tuple[Budget, ...],
 ) -> None:
-    node = compiled.node
+    """Add the requests of a node at a prefix; `around` are the budgets of the calls that lead to it."""
+    node, depth = compiled.node, prefix.count("/")
     for machine in node.machines:
         before = machines.setdefault(machine.name, machine.initial)
         if before != machine.initial:
@@ -118,6 +121,7 @@ def _add(
     for statement, handled in _statements(node.body, in_handler):
         if isinstance(statement, ir.Request):
             named = partial(capabilities_of, statement.effect, tuple(statement.fixed.items()))
+            policy = _within(effective(node.grants.policy, statement.policy), around, depth)
             targets.add((statement.effect, _target(statement)))
             requests[prefix + statement.name] = Plan(
                 node.node_id,
@@ -125,17 +129,20 @@ def _add(
                 _target(statement),
                 statement.effect_class,
                 statement.result.type,
-                effective(node.grants.policy, statement.policy),
+                policy,
                 f"{node.node_id} {statement.effect} {_target(statement)}",
                 facts.fact(f"host.capabilities.{statement.name}", named),
                 handled,
-                *_counted(effective(node.grants.policy, statement.policy)),
+                *_counted(policy),
                 statement.fixed,
                 masks.request(prefix + statement.name).is_sensitive,
                 _parameters(statement),
             )
         elif isinstance(statement, ir.CallNode):
-            _add(callees[statement.node], f"{prefix}{statement.name}/", masks, handled, requests, machines, targets)
+            inner = (*budgets_of(node.grants.policy), *statement.budgets)
+            below = (*around, *(each.at_depth(depth) for each in inner))
+            called = callees[statement.node]
+            _add(called, f"{prefix}{statement.name}/", masks, handled, requests, machines, targets, below)
 
 
 def _statements(block: Block, in_handler: bool) -> Iterator[tuple[ir.Statement, bool]]:
@@ -150,11 +157,18 @@ def _statements(block: Block, in_handler: bool) -> Iterator[tuple[ir.Statement, 
             yield from _statements(body, True)
 
 
+def _within(policy: Policy, around: tuple[Budget, ...], depth: int) -> Policy:
+    """Return a policy with the budgets around its node before its own."""
+    budgets = (*around, *(each.at_depth(depth) for each in budgets_of(policy)))
+    return {**policy, "budgets": budgets} if budgets else policy
+
+
 def _counted(policy: Policy) -> tuple[bool, bool, float | None]:
     is_shared = any(name in policy for name in ("breaker_failures", "rate_limit", "concurrency"))
     timeout = policy.get("timeout_us")
     assert timeout is None or isinstance(timeout, int)  # the checker reads nothing else
-    return is_shared, not is_shared and "attempts" not in policy, None if timeout is None else timeout / 1_000_000
+    is_once = not is_shared and "attempts" not in policy and "budgets" not in policy
+    return is_shared, is_once, None if timeout is None else timeout / 1_000_000
 
 
 def _parameters(request: ir.Request) -> dict[str, Type]:

@@ -51,13 +51,20 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """What became of a run that somebody else had left."""
+    """The result of recovering a run that another process left."""
 
     execution: str
     node_id: str
     outcome: Outcome | None
-    """None where it is in doubt, or could not be finished."""
+    """None where it waits, is in doubt, or could not be finished."""
     why: str = ""
+    is_waiting: bool = False
+    """True where it waits for a time, a signal or an answer."""
+
+    @property
+    def ending(self) -> str:
+        """How it ended, without the values of the run; for a log."""
+        return self.why if self.outcome is None else self.outcome.kind
 
 
 def definition_of(compiled: Compiled) -> Definition:

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 class HostedProgram(ABC):
     """A `Program` that selects the engines of each run of a Host."""
 
+    @property
+    def served_name(self) -> str:
+        """The name without a version under which callers reach the node, where a candidate follows it."""
+        return ""
+
     @abstractmethod
     def attach_host(self, host: Host) -> None:
         """Accept a Host that will run the node; called once for each Host."""

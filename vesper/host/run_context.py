@@ -9,15 +9,21 @@ A context holds for runs of a Host in its thread or task. Nodes without effects 
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from dataclasses import dataclass, field, replace
 from math import isfinite
 from time import monotonic
+from typing import TYPE_CHECKING
 
+from vesper.policies.budget import Budget
 from vesper.values.vesper_error import VesperError
+
+if TYPE_CHECKING:
+    from vesper._direct import SharedBudgets
 
 MAX_KEY_CHARACTERS = 255
 _MAX_CHARACTERS = {"actor": 1024, "via": 255, "tenant": 255, "key": MAX_KEY_CHARACTERS, "tracestate": 512}
@@ -54,6 +60,19 @@ class RunReport:
 
 
 @dataclass(frozen=True, slots=True)
+class AmbientBudget:
+    """A budget of the caller around its runs."""
+
+    budget: Budget
+    key: str
+    """The name under which it is counted."""
+    kept_us: int | None = None
+    """Time for which the count is kept after its last change; None is for ever."""
+    note_store: Callable[[SharedBudgets], None] | None = field(default=None, compare=False, repr=False)
+    """Learns where the runs inside it are counted."""
+
+
+@dataclass(frozen=True, slots=True)
 class RunContext:
     actor: str | None = None
     """The authenticated subject."""
@@ -67,6 +86,8 @@ class RunContext:
     traceparent: str | None = None
     tracestate: str | None = None
     report: RunReport = field(default_factory=RunReport, compare=False, repr=False)
+    budgets: tuple[AmbientBudget, ...] = ()
+    """Budgets around the runs, outermost first (`vesper.host.budgets`)."""
 
     def __post_init__(self) -> None:
         for name, most in _MAX_CHARACTERS.items():
@@ -82,11 +103,17 @@ class RunContext:
     def from_record(cls, record: Mapping[str, str]) -> RunContext:
         """Return the context of a run that is taken over: its caller, and the caller's time, are gone."""
         get = record.get
-        return cls(get("actor"), get("via"), get("tenant"), get("key"), None, get("traceparent"), get("tracestate"))
+        return cls(
+            *(get("actor"), get("via"), get("tenant"), get("key"), None, get("traceparent"), get("tracestate")),
+            budgets=_budgets_from(get("budgets")),
+        )
 
     def to_record(self) -> dict[str, str]:
         """Return the context as START has it."""
         found = {name: getattr(self, name) for name in _RECORDED}
+        if self.budgets:
+            forms = [{"key": each.key, "kept_us": each.kept_us, **each.budget.to_json()} for each in self.budgets]
+            found["budgets"] = json.dumps(forms)
         return {name: text for name, text in found.items() if text is not None}
 
     def seconds_left(self) -> float | None:
@@ -98,6 +125,13 @@ class RunContext:
         return replace(self, key=None, report=RunReport())
 
 
+def _budgets_from(text: str | None) -> tuple[AmbientBudget, ...]:
+    forms = [] if text is None else json.loads(text)
+    return tuple(
+        AmbientBudget(key=form.pop("key"), kept_us=form.pop("kept_us"), budget=Budget.from_json(form)) for form in forms
+    )
+
+
 _CURRENT: ContextVar[RunContext | None] = ContextVar("vesper_run_context", default=None)
 
 
@@ -106,14 +140,24 @@ def current_context() -> RunContext | None:
     return _CURRENT.get()
 
 
+def enter_context(context: RunContext) -> Token[RunContext | None]:
+    """Make `context` the current one, until `leave_context` gets the token."""
+    return _CURRENT.set(context)
+
+
+def leave_context(token: Token[RunContext | None]) -> None:
+    """Make the context before `enter_context` the current one."""
+    _CURRENT.reset(token)
+
+
 @contextmanager
 def entered(context: RunContext) -> Generator[RunReport, None, None]:
     """Make `context` the current one."""
-    token = _CURRENT.set(context)
+    token = enter_context(context)
     try:
         yield context.report
     finally:
-        _CURRENT.reset(token)
+        leave_context(token)
 
 
 def run_context(
@@ -126,5 +170,10 @@ def run_context(
     traceparent: str | None = None,
     tracestate: str | None = None,
 ) -> AbstractContextManager[RunReport]:
-    """Run nodes for a caller; it replaces an outer context. Raises `ValueError` for an invalid part."""
-    return entered(RunContext(actor, via, tenant, key, deadline, traceparent, tracestate))
+    """Run nodes for a caller; it replaces an outer context, except for budgets around it.
+
+    Raises `ValueError` for an invalid part.
+    """
+    outer = current_context()
+    budgets = () if outer is None else outer.budgets
+    return entered(RunContext(actor, via, tenant, key, deadline, traceparent, tracestate, budgets=budgets))

@@ -68,7 +68,8 @@ def _trace_id(traceparent: str | None) -> str | None:
 
 
 def count_recovery(recovered: Recovered) -> None:
-    count(RECOVERIES, (recovered.node_id, "unfinished" if recovered.outcome is None else "finished"))
+    is_done = recovered.outcome is not None or recovered.is_waiting
+    count(RECOVERIES, (recovered.node_id, "finished" if is_done else "unfinished"))
 
 
 class HostWatch:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from vesper.engines.outcome import Outcome, outcome_code
 from vesper.host.in_doubt import InDoubt
 from vesper.host.stub_answers import plain_step
+from vesper.host.waiting import RunWaits
 from vesper.observe.context import CURRENT_RUN, CurrentRun
 
 if TYPE_CHECKING:
@@ -51,8 +52,8 @@ def _inside(steps: Steps[Outcome], span: RunSpan, prepared: Prepared) -> Steps[O
         # A code may be computed from sensitive data.
         kind, code = ended.kind, outcome_code(prepared.masks().outcome(ended) if prepared.plans.is_sensitive else ended)
         return ended
-    except InDoubt:
-        kind = "in_doubt"
+    except (InDoubt, RunWaits) as error:
+        kind = "in_doubt" if isinstance(error, InDoubt) else "waiting"
         raise
     finally:
         effects = [] if running is None else running.take_spans()

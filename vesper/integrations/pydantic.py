@@ -20,8 +20,8 @@ from vesper.api.node import Node
 from vesper.api.problems import describe_problem
 from vesper.integrations.node_model import Models, NodeModel
 from vesper.language.ir import nodes as ir
-from vesper.serve.openapi.facts import ITEM, Facts, Path, find_facts
-from vesper.serve.openapi.patterns import ecma_pattern
+from vesper.language.json_schema.facts import ITEM, Facts, Path, find_facts
+from vesper.language.json_schema.patterns import ecma_pattern
 from vesper.values.inputs import accept_inputs
 from vesper.values.json_forms import input_of_json
 from vesper.values.model import plain, scalar_text

@@ -21,6 +21,10 @@ class NotTaken(JournalError):
     """The run cannot be taken over: it has ended, it is in doubt, or its owner is alive."""
 
 
+class Unchecked(JournalError):
+    """A run began to wait for a signal whose type its sender has not checked; nothing was written."""
+
+
 class KeyTaken(VesperError):
     """Another run has the idempotency key of this one; the journal is fine. The text is the id of that run."""
 

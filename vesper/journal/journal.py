@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Protocol
 
 from vesper._direct import KeyRing, RunKey
+from vesper.journal.due import Due, QueueDepth, SignalSent
 from vesper.journal.entry import AuditEvent, Definition, Entry, Stored
 from vesper.journal.errors import Fenced, JournalError, KeyTaken, NotTaken, UnknownExecution
 from vesper.storage.sources import SYSTEM_SOURCES, Sources
 
 __all__ = [
-    "Beginning", "Fenced", "Journal", "JournalError", "KeyRing", "KeyTaken", "NotTaken", "Recorded", "Run", "RunKey",
-    "Status", "Summary", "UnknownExecution", "open_journal",
+    "Beginning", "Due", "Fenced", "Journal", "JournalError", "KeyRing", "KeyTaken", "NotTaken", "Recorded", "Run",
+    "RunKey", "SignalSent", "Status", "Summary", "UnknownExecution", "open_journal",
 ]  # fmt: skip
 
 
@@ -28,6 +29,15 @@ class Status(StrEnum):
     RUNNING = "running"
     IN_DOUBT = "in_doubt"
     ENDED = "ended"
+    WAITING = "waiting"
+    """A wait is committed: the run is nowhere but in the journal until it is woken."""
+    QUEUED = "queued"
+    """The run has not begun: a worker takes it over."""
+
+    @property
+    def is_under_way(self) -> bool:
+        """Return True where the run can still end without a person."""
+        return self in (Status.RUNNING, Status.WAITING, Status.QUEUED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +136,11 @@ class Journal(Protocol):
         ...
 
     @property
+    def name(self) -> str:
+        """The name of the store, for messages; it has no password."""
+        ...
+
+    @property
     def keys_lie_beside_data(self) -> bool:
         """True where no master key is configured: whoever can read the journal can then read sensitive runs."""
         ...
@@ -153,8 +168,13 @@ class Journal(Protocol):
         fence, and a HANDOFF, committed. Raises `NotTaken`, `UnknownExecution`."""
         ...
 
-    def unfinished(self, limit: int = 100) -> list[Summary]:
-        """Runs that somebody should take over: running, not joined, their lease run out. Oldest first."""
+    def unfinished(self, limit: int = 100, is_released: bool = False) -> list[Summary]:
+        """Runs that may be taken over: running, not joined, their lease run out. Oldest first. Those in a queue
+        belong to its workers. `is_released`: only those that no process had last, woken ones and resolved ones."""
+        ...
+
+    def summary(self, execution: str) -> Summary:
+        """The row of a run, without its entries. Raises `UnknownExecution`."""
         ...
 
     def find(
@@ -164,6 +184,7 @@ class Journal(Protocol):
         node: str | None = None,
         since_us: int | None = None,
         limit: int = 100,
+        offset: int = 0,
     ) -> list[Summary]:
         """Runs, newest first."""
         ...
@@ -197,6 +218,152 @@ class Journal(Protocol):
     ) -> None:
         """Writes RESOLVED for a request that is in doubt; the run may be taken over then. `not_done`: it certainly did
         not happen, and whoever takes the run over performs it."""
+        ...
+
+    def begin_queued(
+        self,
+        beginning: Beginning,
+        queue: str,
+        lane: str,
+        priority: int,
+        due_us: int | None,
+        body: str,
+        attempts: int = 0,
+    ) -> str:
+        """Commit START with a place in a queue, and return the execution. Raises `KeyTaken`.
+
+        `due_us` None is at once. The queue `""` is that of started runs: a takeover removes its row.
+        """
+        ...
+
+    def now_us(self) -> int:
+        """Return the time of the store's clock: that of the server in PostgreSQL, that of the machine in a file."""
+        ...
+
+    def claim(
+        self,
+        kinds: list[str],
+        limit: int,
+        lease_us: int,
+        queue: str | None = None,
+        *,
+        queue_limit: int | None = None,
+        lane_limit: int | None = None,
+    ) -> list[Due]:
+        """Claim rows that are due and that no living process has, by priority, then by time. One process has each.
+
+        The limits are rows of the queue, and of each lane of it, that processes may have at the same time.
+        """
+        ...
+
+    def claim_queued(
+        self,
+        queue: str,
+        limit: int,
+        lease_us: int,
+        engine: str | None = None,
+        *,
+        queue_limit: int | None = None,
+        lane_limit: int | None = None,
+        queue_rate: tuple[int, int] | None = None,
+        lane_rate: tuple[int, int] | None = None,
+        ahead_us: int = 0,
+        after_lane: str | None = None,
+    ) -> Sequence[tuple[Due, Run | None]]:
+        """Claim queued runs and take them over in one transaction; None for a run that has ended or is another's.
+
+        Lanes take turns, from the one behind `after_lane`. Limits count rows that living processes have. A rate is a
+        number of starts and the microseconds for them; a row is claimed at most `ahead_us` before its start, `due_us`.
+        """
+        ...
+
+    def renew_due(self, due: Due | Sequence[Due], lease_us: int | None = None) -> int:
+        """Prolong claims, by default for the lease of a run; return how many are still this process's."""
+        ...
+
+    def release(self, due: Due, due_us: int | None, attempts: int, queue: str | None = None) -> bool:
+        """Give a claimed row back, due at another time (None: never), in its queue or another one."""
+        ...
+
+    def remove(self, due: Due | Sequence[Due]) -> bool:
+        """Delete rows, each unless it was changed since it was read; return whether all were deleted."""
+        ...
+
+    def next_due(self, kinds: list[str]) -> int | None:
+        """Return the time at which the next row is due that no process has."""
+        ...
+
+    def due(
+        self,
+        kind: str | None = None,
+        name: str | None = None,
+        queue: str | None = None,
+        node: str | None = None,
+        limit: int = 100,
+        after: int | None = None,
+        *,
+        lane: str | None = None,
+        execution: str | None = None,
+    ) -> list[Due]:
+        """Return rows in the order of their ids; `after` is the id of the last row of the page before."""
+        ...
+
+    def queue_depths(self, queue: str | None = None, limit: int = 1000) -> list[QueueDepth]:
+        """Return the depth of each queue, or of each lane of one queue, the longest first."""
+        ...
+
+    def put_due(
+        self,
+        kind: str,
+        name: str,
+        due_us: int | None,
+        body: str,
+        expected_due_us: int | None,
+        queue: str = "",
+        lane: str = "",
+    ) -> bool:
+        """Put a row without a run: a new one, or in place of the one that is due at `expected_due_us`.
+
+        Returns False where there is one already, or another one, or a process has it.
+        """
+        ...
+
+    def put_schedule(self, name: str, due_us: int, body: str, expected_due_us: int | None) -> bool:
+        """Put the row of a schedule, as `put_due` does."""
+        ...
+
+    def wake(
+        self, execution: str, path: str, value_text: str | None, code: str | None, message: str, actor: str | None
+    ) -> bool:
+        """Wake a run that waits at a path, with a value in typed JSON or a failure; False where it no longer does."""
+        ...
+
+    def wake_due(self, limit: int = 100) -> list[Due]:
+        """Wake waits whose time is over, in one transaction; return their rows.
+
+        A sleep returns its time, `wait_for` fails with `timeout`, an interrupt with `expired`.
+        """
+        ...
+
+    def signal(
+        self,
+        execution: str | None,
+        name: str,
+        lane: str,
+        value_text: str,
+        key: str | None,
+        actor: str | None,
+        checked: list[tuple[str, str]] | None = None,
+    ) -> SignalSent:
+        """Send a signal to a run, or to all runs that wait with a lane; it is kept where none waits.
+
+        `checked` has executions and paths of the waits whose type the value has. Raises `Unchecked` where a run waits
+        elsewhere, and `NotTaken` where 1,000 signals are kept for the run, or for the name and lane, already.
+        """
+        ...
+
+    def cancel(self, execution: str, reason: str, actor: str | None) -> Status:
+        """End a queued run, or fail the wait of one that waits with `cancelled`; return its status then."""
         ...
 
     def erase(self, execution: str) -> bool:

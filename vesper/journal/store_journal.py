@@ -35,6 +35,9 @@ class StoreJournal(NativeJournal):
             yield from page
             last = page[-1]
 
+    def put_schedule(self, name: str, due_us: int, body: str, expected_due_us: int | None) -> bool:
+        return self.put_due("schedule", name, due_us, body, expected_due_us)
+
     def audit_rows(self) -> Iterator[tuple[int, bytes, bytes]]:
         last = None
         while page := self.audit_page(last):

@@ -43,8 +43,15 @@ def end_attributes(
 
 
 def effect_attributes(
-    node_id: str, step: str, effect: str, effect_class: str, attempts: int, code: str | None
+    node_id: str,
+    step: str,
+    effect: str,
+    effect_class: str,
+    attempts: int,
+    code: str | None,
+    usage: tuple[str, int, int, str] | None = None,
 ) -> dict[str, str | int]:
+    """Return the attributes of an effect; `usage` is model, input and output tokens, and cost of all attempts."""
     found: dict[str, str | int] = {
         "sir.node_id": node_id,
         "sir.step": step,
@@ -52,6 +59,15 @@ def effect_attributes(
         "sir.effect_class": effect_class,
         "sir.attempts": attempts,
     }
+    if usage is not None:
+        model, input_tokens, output_tokens, cost_usd = usage
+        found |= {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.request.model": model,
+            "gen_ai.usage.input_tokens": input_tokens,
+            "gen_ai.usage.output_tokens": output_tokens,
+            "sir.cost_usd": cost_usd,
+        }
     if code is not None:
         found["sir.error"] = code
     return found

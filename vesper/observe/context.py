@@ -6,6 +6,8 @@ import re
 from contextvars import ContextVar
 from dataclasses import dataclass
 
+TRACEPARENT = "traceparent"
+"""Name of the trace context in headers and metadata."""
 _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-((?!0{32})[0-9a-f]{32})-((?!0{16})[0-9a-f]{16})-([0-9a-f]{2})")
 
 

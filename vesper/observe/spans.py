@@ -21,8 +21,9 @@ from vesper.observe.settings import ObserveSettings
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, SpanContext, Tracer
 
-EffectRow: TypeAlias = tuple[str, str, str, int, int, int, int, str | None]
-"""As `Running.take_spans` returns it: path, effect, class, id, start and end, attempts, failure."""
+UsageRow: TypeAlias = tuple[str, int, int, str]
+EffectRow: TypeAlias = tuple[str, str, str, int, int, int, int, str | None, UsageRow | None]
+"""As `Running.take_spans` returns it: path, effect, class, id, start and end, attempts, failure, usage of a model."""
 NativeRow: TypeAlias = tuple[str, int, int, int, int, int, str]
 """As `HttpServer.take_spans` returns it: node, ids of trace, span and parent, start and end, kind of the outcome."""
 _SCOPE = "vesper"
@@ -84,7 +85,7 @@ class Tracing:
         tracer = application_tracer()
         if tracer is None and not self._has_export and traceparent is None:
             return None
-        parent = _current_parent() or parse_traceparent(traceparent)
+        parent = current_parent() or parse_traceparent(traceparent)
         if tracer is None:
             is_sampled = self._has_export and (
                 random.random() < self._settings.sample if parent is None else parent.is_sampled
@@ -123,7 +124,8 @@ class Tracing:
             _emit(tracer, names.EXECUTE, (trace_id, span_id), parent, (start_ns, end_ns), found, outcome == "returned")
 
 
-def _current_parent() -> TraceParent | None:
+def current_parent() -> TraceParent | None:
+    """Return the current span of OpenTelemetry, where there is one."""
     trace: Any = sys.modules.get("opentelemetry.trace")
     if trace is None or not hasattr(trace, "get_current_span"):
         return None
@@ -217,13 +219,13 @@ class RunSpan:
         parent = parse_traceparent(self.traceparent)
         assert parent is not None
         assert self._tracer is not None
-        for path, effect, effect_class, span_id, start_ns, end_ns, attempts, failure in effects:
-            found = names.effect_attributes(self._node_id, path, effect, effect_class, attempts, failure)
+        for path, effect, effect_class, span_id, start_ns, end_ns, attempts, failure, usage in effects:
+            found = names.effect_attributes(self._node_id, path, effect, effect_class, attempts, failure, usage)
             ids, times = (parent.trace_id, span_id), (start_ns, end_ns)
             _emit(self._tracer, names.EFFECT, ids, parent, times, found, failure is None, is_client=True)
         took_ms = (time.perf_counter_ns() - self._began) / 1_000_000
         self._span.set_attributes(names.end_attributes(engine, took_ms, outcome, code, self.is_diverged))
-        self._span.set_status(Status(StatusCode.OK if outcome == "returned" else StatusCode.ERROR))
+        self._span.set_status(Status(StatusCode.OK if outcome in ("returned", "waiting") else StatusCode.ERROR))
         self._span.end()
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
+from vesper.policies.budget import Budget, budgets_of
 from vesper.values.vesper_error import VesperError
 
-Policy: TypeAlias = Mapping[str, int | str | tuple[str, ...]]
+Policy: TypeAlias = Mapping[str, int | str | tuple[str, ...] | tuple[Budget, ...]]
 
 MAX_COUNT = 1_000_000_000
 MAX_US = 1_000_000_000_000_000
@@ -30,10 +31,12 @@ def effective(node: Policy, step: Policy) -> Policy:
     """What holds for one effect: the policies of its step, and of its node those that the step does not have.
 
     A step's `retry` stands for the node's as a whole: `attempts` of one and `backoff` of the other would be a policy
-    that nobody wrote.
+    that nobody wrote. A request counts for the budgets of both.
     """
     ours = {key: value for key, value in node.items() if not (key in _OF_RETRY and "attempts" in step)}
-    return {**ours, **{key: value for key, value in step.items() if key not in _OF_ONE_EXECUTION}}
+    found = {**ours, **{key: value for key, value in step.items() if key not in _OF_ONE_EXECUTION}}
+    budgets = (*budgets_of(node), *budgets_of(step))
+    return {**found, "budgets": budgets} if budgets else found
 
 
 def number(policy: Policy, key: str, most: int = MAX_COUNT, least: int = 1) -> int | None:
@@ -61,6 +64,7 @@ def words(policy: Policy, key: str) -> tuple[str, ...] | None:
     value = policy.get(key)
     if value is None:
         return None
-    if not isinstance(value, tuple) or not all(isinstance(each, str) for each in value):
+    texts = tuple(each for each in value if isinstance(each, str)) if isinstance(value, tuple) else None
+    if texts is None or texts != value:
         raise PolicyError(f"policy: `{key}` must be a list of codes, not {value!r}")
-    return value
+    return texts

@@ -46,17 +46,28 @@ def text_with_case(compiled: Compiled, divergence: Divergence, comment: str) -> 
     name = f"divergence {divergence.fingerprint}"
     if any(each.name == name for each in compiled.cases):
         raise CannotKeep(f"it is a case of the node already: `{name}`")
-    plans = plans_of(compiled)
-    if plans.is_sensitive:
+    if plans_of(compiled).is_sensitive:
         raise CannotKeep("the node is sensitive, and only the journal has the inputs")
-    given = _given(divergence, compiled)
+    return text_with_lines(compiled, given_case(compiled, _given(divergence, compiled), name, comment))
+
+
+def given_case(compiled: Compiled, given: Given, name: str, comment: str) -> list[str]:
+    """Return the lines of a case below a comment: the outcome of the reference on stored inputs and completions."""
     try:
-        node = _CaseNode(compiled, engine_named(REFERENCE).load(compiled), plans)
+        node = _CaseNode(compiled, engine_named(REFERENCE).load(compiled), plans_of(compiled))
         lines = case_lines(node, _entries(node.program, given), name)
-        if given.now is None:
-            lines = [line for line in lines if not line.startswith("      now:")]
-        after = add_case(compiled.source.text, [f"    # {printable(comment)}", *lines])
-    except (NotRecorded, EngineUnavailable, EditRejected) as problem:
+    except (NotRecorded, EngineUnavailable) as problem:
+        raise CannotKeep(str(problem)) from None
+    if given.now is None:
+        lines = [line for line in lines if not line.startswith("      now:")]
+    return [f"    # {printable(comment)}", *lines]
+
+
+def text_with_lines(compiled: Compiled, lines: list[str]) -> str:
+    """Return the text of the node with a case at its end. Raises `CannotKeep` where it has an error with it."""
+    try:
+        after = add_case(compiled.source.text, lines)
+    except EditRejected as problem:
         raise CannotKeep(str(problem)) from None
     changed, bag = compile_source(SourceFile(compiled.source.path, after))
     if changed is None or len(changed.cases) != len(compiled.cases) + 1:

@@ -10,19 +10,24 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from vesper._direct import Exchange, ExchangeCall
+from vesper.journal.journal import JournalError
 from vesper.observe.metrics import count, observe
 from vesper.serve.builtins import Builtins
 from vesper.serve.control import Options
 from vesper.serve.keys import read_auth
 from vesper.serve.nodes import Service, is_hosted
-from vesper.serve.run_call import describe_error, run_call
+from vesper.serve.run_call import JSON_HEADERS, describe_error, run_call
+from vesper.serve.runs.endpoints import ENDPOINTS
+from vesper.serve.runs.operations import EVENT_HEADERS, Watch
+from vesper.serve.runs.watches import Places, follow
+from vesper.serve.streams import Opened, wants_stream
 from vesper.serve.table import build_table
 from vesper.values.generated.metrics import REQUEST_DURATION, REQUESTS_TOTAL
 from vesper.values.vesper_error import VesperError
@@ -97,15 +102,52 @@ class Application:
         answer = await opened.answer(routed, receive) if isinstance(routed, ExchangeCall) else routed
         if answer is None:
             return
+        if isinstance(answer, tuple):
+            await self._send(opened, routed, answer, started, scope, send)
+            return
+        if isinstance(answer, Opened):
+            assert isinstance(routed, ExchangeCall)  # as below
+            await self._send(opened, routed, routed.send(200, EVENT_HEADERS, b""), started, scope, send, is_stream=True)
+            await _send_events(answer.parts(), receive, send)
+            await send({"type": "http.response.body", "body": b""})
+            return
+        assert isinstance(routed, ExchangeCall)  # a watch belongs to a call
+        try:
+            head = routed.send(200, EVENT_HEADERS, b"")
+            events = None if scope["method"] == "HEAD" else opened.follow(answer)
+            await self._send(opened, routed, head, started, scope, send, is_stream=True)
+            if events is not None:
+                await _send_events(events, receive, send)
+            await send({"type": "http.response.body", "body": b""})
+        finally:
+            opened.watch_places.release(routed)
+
+    async def _send(
+        self,
+        opened: _Opened,
+        routed: ExchangeCall | Answer,
+        answer: Answer,
+        started: float,
+        scope: Scope,
+        send: Send,
+        is_stream: bool = False,
+    ) -> None:
+        """Send an answer, or the head of a stream."""
         status, headers, body = answer
         node = opened.label(routed) if isinstance(routed, ExchangeCall) else ""
         method = scope["method"] if scope["method"] in _METHODS else "other"
         count(REQUESTS_TOTAL, (node, method, str(status)))
         observe(REQUEST_DURATION, (node, method), time.perf_counter() - started)
-        if status not in (204, 304) and not any(name == b"content-length" for name, _ in headers):
+        if not is_stream and status not in (204, 304) and not any(name == b"content-length" for name, _ in headers):
             headers.append((b"content-length", str(len(body)).encode()))
+        root = _root(scope).encode()
+        headers = [
+            (name, root + value if name == b"location" and value.startswith(b"/runs/") else value)
+            for name, value in headers
+        ]
         await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        if not is_stream:
+            await send({"type": "http.response.body", "body": body})
 
 
 class _Opened:
@@ -118,7 +160,7 @@ class _Opened:
         auth = read_auth(config)
         self._service = Service(config, options, None)
         try:
-            self.exchange = Exchange(build_table(self._service.nodes, self._settings, auth))
+            self._set_keys(auth)
         except BaseException:
             self._service.close(0.0)
             raise
@@ -127,12 +169,20 @@ class _Opened:
         threads = options.threads or self._settings.threads
         self._pool = ThreadPoolExecutor(threads, "vesper-serve")
         self._page_pool = ThreadPoolExecutor(1, "vesper-serve-pages")
+        self._watch_pool = ThreadPoolExecutor(1, "vesper-serve-watches")
+        self.watch_places = Places()
         self._places = threading.Semaphore(threads + self._settings.limits.queue)
         self._builtins = Builtins(dict)
+        self._service.start_work()
+
+    def _set_keys(self, auth: Mapping[str, object]) -> None:
+        service = self._service
+        self.exchange = Exchange(build_table(service.nodes, self._settings, auth, has_runs=service.has_runs))
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._page_pool.shutdown(wait=False, cancel_futures=True)
+        self._watch_pool.shutdown(wait=False, cancel_futures=True)
         self._service.close(_CLOSE_SECONDS)
 
     def refresh_keys(self) -> None:
@@ -143,10 +193,17 @@ class _Opened:
 
     def label(self, call: ExchangeCall) -> str:
         """Return the node of a call, or the path of a page, for metrics."""
-        return call.builtin or self._service.nodes[call.endpoint].id
+        nodes = self._service.nodes
+        if call.builtin is not None:
+            return call.builtin
+        return nodes[call.endpoint].id if call.endpoint < len(nodes) else ENDPOINTS[call.endpoint - len(nodes)].path
 
-    async def answer(self, call: ExchangeCall, receive: Receive) -> Answer | None:
-        """Return the answer to a call; None where the client is gone."""
+    def follow(self, watch: Watch) -> AsyncIterator[bytes]:
+        """Return the events of a run, read in the thread of watches."""
+        return follow(watch, lambda poll: asyncio.wrap_future(self._watch_pool.submit(poll)))
+
+    async def answer(self, call: ExchangeCall, receive: Receive) -> Answer | Watch | Opened | None:
+        """Return the answer to a call, or the watch of a stream with its place; None where the client is gone."""
         until = None if call.timeout is None else time.monotonic() + call.timeout
         try:
             body = await read_body(receive, self._settings.limits.max_body_bytes)
@@ -159,27 +216,60 @@ class _Opened:
         inputs = call.inputs(body)
         if not isinstance(inputs, bytes):
             return inputs
-        node = self._service.nodes[call.endpoint]
-        run = partial(self._run, call, node, inputs, until)
-        if node._is_short and not is_hosted(node):
-            return run()
+        run: Callable[[], Answer | Watch]
+        if call.endpoint >= len(self._service.nodes):
+            run = partial(self._answer_runs, call, inputs)
+        else:
+            node = self._service.nodes[call.endpoint]
+            if wants_stream(call.accept, node):
+                opened = Opened(call, node, inputs, seconds_left(until), self._service)
+                return opened if opened.refused is None else call.answer(opened.refused, None)
+            run = partial(self._run, call, node, inputs, until)
+            if node._is_short and not is_hosted(node):
+                return run()
         if not self._places.acquire(blocking=False):
             return call.refuse("overloaded", None, 1.0, None)
         try:
-            future: Future[Answer] = self._pool.submit(run)
+            future: Future[Answer | Watch] = self._pool.submit(run)
         except RuntimeError:  # the pool is shut down
             self._places.release()
             return call.refuse("closing", None, 1.0, None)
         future.add_done_callback(lambda _: self._places.release())
         # A run outlives the caller's patience: its effects have begun.
         done, _ = await asyncio.wait({asyncio.wrap_future(future)}, timeout=seconds_left(until))
-        return done.pop().result() if done else call.refuse("deadline", None, None, None)
+        if not done:
+            return call.refuse("deadline", None, None, None)
+        found = done.pop().result()
+        if not isinstance(found, Watch):
+            return found
+        if not self.watch_places.take(call):
+            return call.refuse("overloaded", None, 1.0, None)
+        return found if found.is_stream else await self._poll(call, found)
+
+    async def _poll(self, call: ExchangeCall, watch: Watch) -> Answer:
+        """Answer a long poll when its run changes."""
+        try:
+            return call.send(200, JSON_HEADERS, b"".join([each async for each in self.follow(watch)]))
+        except RuntimeError:  # the pool is shut down
+            return call.refuse("closing", None, 1.0, None)
+        except JournalError as problem:
+            _log.error("a watch of a run broke: %s", self._service.host.redact(str(problem)))
+            return call.refuse("journal", None, 1.0, None)
+        finally:
+            self.watch_places.release(call)
 
     def _run(self, call: ExchangeCall, node: Node, inputs: bytes, until: float | None) -> Answer:
         try:
-            return run_call(call, node, inputs, seconds_left(until), self._service)
+            return run_call(call, node, inputs, seconds_left(until), self._service, self._service.has_runs)
         except Exception as error:  # noqa: BLE001  # a bug of one request ends that request
             _log.error("%s broke\n%s", node.id, describe_error(error, self._service, node))
+            return call.refuse("internal", None, None, None)
+
+    def _answer_runs(self, call: ExchangeCall, inputs: bytes) -> Answer | Watch:
+        try:
+            return self._service.runs.answer(call.endpoint - len(self._service.nodes), call, inputs)
+        except Exception as error:  # noqa: BLE001  # as for a run
+            _log.error("/runs broke\n%s", describe_error(error, self._service, None))
             return call.refuse("internal", None, None, None)
 
     def _page(self, call: ExchangeCall, name: str) -> Answer:
@@ -196,7 +286,7 @@ class _Opened:
         except VesperError as problem:
             _log.error("the keys of issuers cannot be read again, and the known ones stay: %s", problem)
         else:
-            self.exchange = Exchange(build_table(self._service.nodes, self._settings, auth))
+            self._set_keys(auth)
 
 
 def seconds_left(until: float | None) -> float | None:
@@ -204,15 +294,38 @@ def seconds_left(until: float | None) -> float | None:
     return None if until is None else max(0.0, until - time.monotonic())
 
 
+async def _send_events(events: AsyncIterator[bytes], receive: Receive, send: Send) -> None:
+    """Send events until the run has ended or the client is gone."""
+    gone = asyncio.ensure_future(receive())
+    try:
+        async for each in events:
+            if gone.done():
+                return
+            await send({"type": "http.response.body", "body": each, "more_body": True})
+    except RuntimeError:  # the pool is shut down: the client connects again
+        return
+    except JournalError as problem:  # the head is sent: the client connects again, and is told
+        _log.error("a stream of a run broke: %s", type(problem).__name__)
+    finally:
+        gone.cancel()
+        if isinstance(events, AsyncGenerator):
+            await events.aclose()  # ends the run of a client that is gone
+
+
 def _target(scope: Scope) -> str:
     """Return path and query as sent, without the path at which the application is mounted."""
     raw = scope.get("raw_path")
     path = quote(scope["path"], safe="/%") if raw is None else raw.decode("utf-8", "replace")
-    root = quote(scope.get("root_path", ""), safe="/%").rstrip("/")
+    root = _root(scope)
     if root and (path == root or path.startswith(f"{root}/")):
         path = path[len(root) :]
     query = scope.get("query_string", b"").decode("utf-8", "replace")
     return f"{path}?{query}" if query else path
+
+
+def _root(scope: Scope) -> str:
+    """Return the path at which the application is mounted."""
+    return quote(scope.get("root_path", ""), safe="/%").rstrip("/")
 
 
 async def read_body(receive: Receive, max_bytes: int) -> bytes | None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 
 from vesper import __version__
+from vesper.host.background_work import WorkState
 from vesper.journal.journal import JournalError, Status
 from vesper.serve.nodes import Service, is_hosted
 
@@ -91,6 +92,11 @@ class Builtins:
             "started": round(self._started, 3),
             "readiness": asdict(self.readiness(service)),
             "server": dict(self._facts()),
+            "work": [] if service.work is None else _work(service.work.states(), is_named),
+            "work_problems": [
+                {"node": node, "problem": problem if is_named else None}
+                for node, problem in service.work_problems.items()
+            ],
             "nodes": [
                 {
                     "id": node.id,
@@ -106,6 +112,11 @@ class Builtins:
         if is_named and switch is not None:
             found["kill_switch"] = {"who": switch.who, "why": switch.why, "at_us": switch.at_us}
         return found
+
+
+def _work(states: list[WorkState], is_named: bool) -> list[dict[str, object]]:
+    """Return the state of background work; its problems may name places of the machine."""
+    return [asdict(each) if is_named else {"name": each.name, "is_running": each.is_running} for each in states]
 
 
 def _read_readiness(service: Service) -> Readiness:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import http.client
 import json
 from collections.abc import Callable, Mapping
@@ -10,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from vesper.config.serve import JwtSettings, KeySettings, ServeSettings
+from vesper.config.keys import read_keys
+from vesper.config.serve import JwtSettings, ServeSettings
 from vesper.effects.performer import EffectFailed
 from vesper.effects.secrets.settings import SecretSettings
 from vesper.effects.secrets.store import open_secrets
@@ -19,8 +19,8 @@ from vesper.storage.file_access import read_regular
 
 if TYPE_CHECKING:
     from vesper.config.settings import Config
+    from vesper.effects.http.webhooks import WebhookScheme
 
-MIN_KEY_CHARACTERS = 16
 _MAX_BYTES = 1 << 20
 _TIMEOUT_SECONDS = 5.0
 
@@ -33,33 +33,20 @@ def read_auth(config: Config) -> dict[str, object]:
 def auth_table(settings: ServeSettings, secret: Callable[[str], str]) -> dict[str, object]:
     """Return the member `auth` of the table; `secret` reads a secret. Raises `ConfigError`."""
     return {
-        "keys": _read_keys(settings, secret),
+        "keys": read_keys(settings.keys, secret, "serve.keys"),
         "jwt": [_issuer(each, f"serve.jwt[{n}]") for n, each in enumerate(settings.jwt)],
+        "webhooks": [_webhook(node, each, secret) for node, each in settings.webhooks.items()],
         "mtls": settings.tls is not None and settings.tls.client_ca is not None,
         "is_required": settings.has_auth,
     }
 
 
-def _read_keys(settings: ServeSettings, secret: Callable[[str], str]) -> list[dict[str, object]]:
-    found: dict[str, dict[str, object]] = {}
-    for n, each in enumerate(settings.keys):
-        row = _key(each, secret, f"serve.keys[{n}].secret")
-        other = found.setdefault(str(row["sha256"]), row)
-        if other is not row:
-            message = f"the secrets of `{other['name']}` and `{each.name}` have one text: give each caller a key"
-            raise ConfigError(f"serve.keys[{n}].secret", message)
-    return list(found.values())
-
-
-def _key(settings: KeySettings, secret: Callable[[str], str], where: str) -> dict[str, object]:
+def _webhook(node: str, scheme: WebhookScheme, secret: Callable[[str], str]) -> dict[str, object]:
     try:
-        text = secret(settings.secret).strip()
+        texts = [secret(each) for each in scheme.secrets]
     except EffectFailed as problem:
-        raise ConfigError(where, str(problem)) from None
-    if len(text) < MIN_KEY_CHARACTERS:
-        raise ConfigError(where, f"an API key has {MIN_KEY_CHARACTERS} characters at least: draw a random one")
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    return {"name": settings.name, "sha256": digest, "tenant": settings.tenant, "scopes": list(settings.scopes)}
+        raise ConfigError(f"serve.webhooks.{node}.secrets", str(problem)) from None
+    return {"node": node, **scheme.row(texts)}
 
 
 def _issuer(settings: JwtSettings, where: str) -> dict[str, object]:

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from vesper.api.spelled_declarations import spelled_declarations
 from vesper.config.grants import matches_node
-from vesper.config.serve import PAGES, CorsSettings, ServeSettings
+from vesper.config.serve import ANSWER_PATH, PAGES, CorsSettings, ServeSettings
+from vesper.effects.settings import ConfigError, close_to
+from vesper.host.plans import plans_of
 from vesper.language.ir import nodes as ir
+from vesper.serve.runs.endpoints import ENDPOINTS
 from vesper.values.json_forms import has_names
 from vesper.values.types import DECIMAL, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
 
@@ -21,16 +24,34 @@ _VERSION = 1
 
 
 def build_table(
-    nodes: Sequence[Node], settings: ServeSettings, auth: Mapping[str, object], builtins: Sequence[str] = PAGES
+    nodes: Sequence[Node],
+    settings: ServeSettings,
+    auth: Mapping[str, object],
+    builtins: Sequence[str] = PAGES,
+    has_runs: bool = False,
 ) -> bytes:
-    """Return the table of these nodes, in their order; `auth` has the credentials (docs/spec/serving.md)."""
+    """Return the table of these nodes, in their order, then the endpoints of runs (docs/spec/serving.md).
+
+    `auth` has the credentials. Raises `ConfigError` for webhooks of a node that is not among these, and for interrupts
+    that every caller could answer.
+    """
+    served = [each.id for each in nodes]
+    for node in settings.webhooks:
+        if node not in served:
+            hint = close_to(node, served) or f"; served are {', '.join(served)}"
+            raise ConfigError(f"serve.webhooks.{node}", f"no node `{node}` is served, so nothing is verified{hint}")
+    if has_runs:
+        _require_answering_scope(nodes, settings)
     table = {
         "version": _VERSION,
         "decimals": settings.decimals,
         "max_body_bytes": settings.limits.max_body_bytes,
         "cors": None if settings.cors is None else _cors(settings.cors),
         "auth": auth,
-        "endpoints": [_endpoint(each, settings) for each in nodes],
+        "endpoints": [
+            *(_endpoint(each, settings) for each in nodes),
+            *(each.row(settings) for each in ENDPOINTS if has_runs),
+        ],
         "builtins": [{"path": each, "scopes": list(settings.scopes.get(each, ()))} for each in builtins],
     }
     return json.dumps(table, separators=(",", ":")).encode()
@@ -45,16 +66,28 @@ def _cors(settings: CorsSettings) -> dict[str, object]:
     }
 
 
+def _require_answering_scope(nodes: Sequence[Node], settings: ServeSettings) -> None:
+    """Raise `ConfigError` where the callers that begin a run could approve it themselves."""
+    if not settings.has_auth or settings.scopes.get(ANSWER_PATH):
+        return
+    for node in nodes:
+        requests = plans_of(node._compiled).requests
+        steps = [path for path, plan in requests.items() if plan.effect == "interrupt"]
+        if steps and node.id not in settings.webhooks:
+            raise ConfigError(
+                "serve.scopes",
+                f"callers of {node.id} could answer its interrupt `{steps[0]}` themselves: write "
+                f'"{ANSWER_PATH}" = ["approve"] here, and give this scope to the callers that may answer',
+            )
+
+
 def _endpoint(node: Node, settings: ServeSettings) -> dict[str, Any]:
     http = node._compiled.http
-    needed = [
-        scope for pattern, scopes in settings.scopes.items() if matches_node((pattern,), node.id) for scope in scopes
-    ]
     found: dict[str, Any] = {
         "node": node.id,
         "is_pure": node._entries is not None,
         "has_now": node._takes_now,
-        "scopes": list(dict.fromkeys([*(() if http is None else http.scopes), *needed])),
+        "scopes": scopes_of(node, settings),
     }
     if settings.decimals == "number":
         found["outputs"] = _decimals_of(node._compiled.node.outputs)
@@ -62,11 +95,20 @@ def _endpoint(node: Node, settings: ServeSettings) -> dict[str, Any]:
     return found | (_function(node) if http is None else _handler(http))
 
 
+def scopes_of(node: Node, settings: ServeSettings) -> list[str]:
+    """Return the scopes that callers of a node need."""
+    http = node._compiled.http
+    needed = [
+        scope for pattern, scopes in settings.scopes.items() if matches_node((pattern,), node.id) for scope in scopes
+    ]
+    return list(dict.fromkeys([*(() if http is None else http.scopes), *needed]))
+
+
 def _function(node: Node) -> dict[str, Any]:
     """Return the route of a node without `http`: all inputs come from the body."""
     return {
         "method": "POST",
-        "path": f"/nodes/{node.id}",
+        "path": f"/nodes/{node.served_as}",
         "inputs": [],
         "body": "object",
         "success_status": 200,

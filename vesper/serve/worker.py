@@ -33,6 +33,10 @@ from vesper.serve.control import Channel, Options
 from vesper.serve.keys import read_auth
 from vesper.serve.nodes import Service, native_program
 from vesper.serve.run_call import describe_error, run_call
+from vesper.serve.runs.endpoints import ENDPOINTS
+from vesper.serve.runs.operations import Watch
+from vesper.serve.runs.watches import Watches
+from vesper.serve.streams import Streams, wants_stream
 from vesper.serve.table import build_table
 from vesper.values.vesper_error import VesperError
 
@@ -66,6 +70,8 @@ class Worker:
         self._tls = settings["tls"]
         self._server = HttpServer(listener.detach(), json.dumps(settings).encode())
         self._builtins = Builtins(self._server.facts)
+        self._watches = Watches()
+        self._streams = Streams()
         self._load(service, auth)
         for n in range(options.threads or config.serve.threads):
             self._start(f"vesper-serve-{n}", is_for_builtins=False)
@@ -103,15 +109,17 @@ class Worker:
 
     def _load(self, service: Service, auth: Mapping[str, object]) -> None:
         """Make a service the next epoch of the server. Raises `VesperError`: then nothing has changed."""
-        table = build_table(service.nodes, service.config.serve, auth)
+        table = build_table(service.nodes, service.config.serve, auth, has_runs=service.has_runs)
         epoch = self._epoch + 1
         self._services[epoch] = service  # first: a request may come at once
         try:
-            self._server.load(table, [native_program(each) for each in service.nodes])
+            others = [None] * len(ENDPOINTS) if service.has_runs else []
+            self._server.load(table, [*(native_program(each) for each in service.nodes), *others])
         except ValueError as problem:
             del self._services[epoch]
             raise ConfigError("serve", str(problem)) from None
         self._epoch, self._auth = epoch, auth
+        service.start_work()
         self._subjects |= {each.id: each._compiled for each in service.nodes}
         observe = service.config.observe
         configure(self._options.log_format or observe.logs, observe.levels)
@@ -121,6 +129,9 @@ class Worker:
     def _retire(self, service: Service) -> None:
         """Close the service of old epochs once no request belongs to them."""
         epochs = [epoch for epoch, each in self._services.copy().items() if each is service]
+        if service.work is not None:
+            service.work.stop(0.0)
+        self._watches.end(service)
         until = time.monotonic() + self._options.grace
         while time.monotonic() < until and self._server.facts()["oldest_epoch"] <= max(epochs):
             time.sleep(_POLL_SECONDS)
@@ -160,9 +171,16 @@ class Worker:
                 call.send(*self._builtins.page(call.builtin, service, call.epoch, is_named, call.accept))
             elif call.is_abandoned:
                 call.refuse("closing", None, None, None)
+            elif call.endpoint >= len(service.nodes):
+                found = service.runs.answer(call.endpoint - len(service.nodes), call, call.inputs)
+                if isinstance(found, Watch):
+                    self._watches.add(call, found, service)
             else:
                 node = service.nodes[call.endpoint]
-                run_call(call, node, call.inputs, call.seconds_left, service)
+                if wants_stream(call.accept, node):
+                    self._streams.add(call, node, service)
+                    return
+                run_call(call, node, call.inputs, call.seconds_left, service, service.has_runs)
         except Exception as error:  # noqa: BLE001  # a bug of one request must not end its thread
             _log.error("%s broke\n%s", call.builtin or call.node, describe_error(error, service, node))
             call.refuse("internal", None, None, None)
@@ -173,6 +191,7 @@ class Worker:
         """Answer until SIGTERM, or until the supervisor is gone."""
         _tell(channel, kind="ready", nodes=len(self._service.nodes))
         awaited: list[socket.socket | Channel] = [channel, wakes]
+        refused: Service | None = None
         while not is_ending():
             ready, _, _ = select.select(awaited, [], [], _POLL_SECONDS)
             if wakes in ready:
@@ -184,6 +203,9 @@ class Worker:
                     break
                 if any(each["kind"] == "reload" for each in messages):
                     self._report_reload(channel)
+            if self._service.has_new_lead and self._service is not refused:
+                refused = self._service  # tried once: its nodes have the new lead already, its document has not
+                self._report_reload(channel)
             if time.monotonic() > self._keys_due:
                 self._refresh_keys()
             self._report_requests()
@@ -213,13 +235,18 @@ class Worker:
     def close(self) -> None:
         """Accept no more, answer all requests within the grace, and flush journal and evidence."""
         self._server.stop_accepting()
+        self._watches.end()
+        for service in set(self._services.values()):
+            if service.work is not None:
+                service.work.stop(0.0)
+        until = time.monotonic() + self._options.grace
         if not self._server.drain(self._options.grace):
             _log.warning("requests have not ended within %g s; they are cut off", self._options.grace)
         self._is_done = True
         self._server.close()
         self._report_requests()
         for service in set(self._services.values()):
-            service.close(_LAST_SECONDS)
+            service.close(max(_LAST_SECONDS, until - time.monotonic()))
 
 
 def _tell(channel: Channel, **message: object) -> None:
@@ -266,6 +293,7 @@ def main() -> None:
         worker = Worker(options, socket.socket(fileno=int(listener)))
     except VesperError as problem:
         _tell(channel, kind="failed", why=str(problem))
+        signal.set_wakeup_fd(-1)  # the sockets are closed before the interpreter takes its last signals
         sys.exit(1)
     worker.serve(channel, lambda: bool(signals), wakes)
     # Threads that native code holds must not meet the end of the interpreter.

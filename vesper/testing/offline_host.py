@@ -32,6 +32,8 @@ from vesper.host.performers import Performers
 from vesper.host.prepared import Prepared, Ran
 from vesper.journal.journal import Journal, open_journal
 from vesper.values.generated.effects import EFFECTS
+from vesper.values.problem import ValueProblem
+from vesper.values.times import SleepClock
 
 if TYPE_CHECKING:
     from vesper._direct import Running
@@ -133,6 +135,14 @@ class _RunAborted(InDoubt):
     def __init__(self, problem: Exception) -> None:
         super().__init__("", str(problem), "")
         self.problem = problem
+
+
+def sleep(clock: SleepClock, ask: Ask, due: object = None) -> datetime:
+    """Return the time at which a sleep is due by the clock, which it moves."""
+    try:
+        return clock.sleep(ask.arguments, due)
+    except ValueProblem:
+        raise EffectFailed("invalid_argument", "the sleep would end outside the years 1 to 9999") from None
 
 
 class _Performer:

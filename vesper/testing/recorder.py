@@ -30,6 +30,7 @@ from vesper.language.ir.nodes import Output
 from vesper.language.ir.nodes import Request as RequestOfNode
 from vesper.storage.file_access import temporary_beside
 from vesper.testing.case_yaml import Entries, Node, lines, scalar, to_yaml
+from vesper.testing.conversation_cases import questions_of_agents, short_answer, short_request
 from vesper.testing.placeholders import Placeholders
 from vesper.testing.replay_host import ReplayMismatch, differs, read_cases
 from vesper.values.inputs import accept_inputs
@@ -66,6 +67,8 @@ class _Exchange:
     request: Request
     value: Value
     failure: str | None
+    is_question: bool = False
+    """True where an agent asks its model: the case has the parts that matter."""
 
 
 class CaseNode(Protocol):
@@ -150,9 +153,10 @@ def _rerun(
     settled = [each for each in entries if each.kind in _COMPLETING_KINDS and not says_not_done(each)]
     execution = prepared.program.start({name: plain(value) for name, value in inputs.items()}, now, is_traced=False)
     found: list[_Exchange] = []
+    questions = questions_of_agents(prepared.compiled)
     step = execution.advance(())
     while isinstance(step, Blocked):
-        (request,) = step.requests
+        request = step.requests[0]
         if not settled or settled[0].path != request.path:
             asked = settled[0].path if settled else "nothing more"
             raise NotRecorded(
@@ -163,7 +167,9 @@ def _rerun(
         code = known.body.get("code")
         gives = prepared.plans.of(request.path).gives
         value = None if code is not None else hiding.hide(gives, _accept(gives, known.body.get("value")))
-        found.append(_Exchange(request, value, None if code is None else str(code)))
+        is_question = _step(request.path) in questions
+        value = short_answer(value) if is_question else value
+        found.append(_Exchange(request, value, None if code is None else str(code), is_question))
         step = execution.advance((Completion(request.id, plain(value), None if code is None else str(code)),))
     return found, step.outcome
 
@@ -181,7 +187,9 @@ def _effect(exchange: _Exchange, of_node: RequestOfNode) -> Node:
     types = {name: value.type for name, value in of_node.arguments}
     parts: list[tuple[str, Node]] = [(name, scalar(text)) for name, text in request.fixed.items()]
     parts += [("key", scalar(request.key))] if request.key is not None and "key" not in types else []
-    parts += [(name, to_yaml(types[name], _accept(types[name], value))) for name, value in request.arguments.items()]
+    for name, value in request.arguments.items():
+        accepted = _accept(types[name], value)
+        parts.append((name, to_yaml(types[name], short_request(accepted) if exchange.is_question else accepted)))
     found: list[tuple[str, Node]] = [("step", scalar(plain_step(request.path)))]
     found += [("request", Entries(parts))] if parts else []
     if exchange.failure is not None:
@@ -309,9 +317,14 @@ class Recorder(Host):
         return self._record(prepared, self._host.run(prepared, inputs, now, limits, on_begun))
 
     async def arun(
-        self, prepared: Prepared, inputs: Mapping[str, object], now: datetime, limits: Limits | None = None
+        self,
+        prepared: Prepared,
+        inputs: Mapping[str, object],
+        now: datetime,
+        limits: Limits | None = None,
+        on_begun: Callable[[Running], None] | None = None,
     ) -> Ran:
-        return self._record(prepared, await self._host.arun(prepared, inputs, now, limits))
+        return self._record(prepared, await self._host.arun(prepared, inputs, now, limits, on_begun))
 
     def recover(self, engine: str | None = None, limit: int = 100) -> list[Recovered]:
         return self._host.recover(engine, limit)

@@ -16,7 +16,7 @@ from vesper.engines.engine import Limits, Request
 from vesper.host.driving import Steps
 from vesper.host.prepared import Prepared, Ran
 from vesper.host.stub_answers import plain_step
-from vesper.language.check.case_effects import ExpectedRequest
+from vesper.language.check.case_effects import ExpectedRequest, includes
 from vesper.language.check.cases import Case, check_cases
 from vesper.language.diagnostics.diagnostic import CheckingStopped, DiagnosticBag
 from vesper.language.diagnostics.render.full import render_full
@@ -24,9 +24,10 @@ from vesper.language.diagnostics.source import SourceFile
 from vesper.language.syntax.yaml.reader import read_yaml
 from vesper.language.syntax.yaml_to_ast import build_cases
 from vesper.storage.file_access import read_regular
-from vesper.testing.offline_host import OfflineHost
+from vesper.testing.offline_host import OfflineHost, sleep
 from vesper.values.inputs import accept_inputs
 from vesper.values.model import Value, plain, same, show
+from vesper.values.times import SleepClock
 from vesper.values.vesper_error import VesperError
 
 if TYPE_CHECKING:
@@ -70,22 +71,15 @@ def differs(request: Request | Ask, expected: ExpectedRequest) -> str | None:
             found = request.arguments[name]
         elif name == "key" and request.key is not None:
             found = request.key
-        if not _has(plain(cast(Value, found)), plain(wanted)):
+        if not includes(plain(cast(Value, found)), plain(wanted)):
             return f"`{expected.path}` has `{name}` {show(found)}, but the recording has {show(wanted)}"
     return None
 
 
-def _has(found: object, wanted: object) -> bool:
-    """Return whether a value matches; a wanted record may name fewer fields."""
-    if isinstance(wanted, dict) and isinstance(found, dict):
-        return all(name in found and _has(found[name], part) for name, part in wanted.items())
-    return same(found, wanted)
-
-
 # -- the Host --------------------------------------------------------------------------------------
 
-_WAITING: ContextVar[list[ExpectedRequest]] = ContextVar("vesper_recorded_requests")
-"""The requests of a case that the run has not made yet."""
+_WAITING: ContextVar[tuple[list[ExpectedRequest], SleepClock]] = ContextVar("vesper_recorded_requests")
+"""The requests of a case that the run has not made yet, and the clock of its sleeps."""
 _NO_START = datetime(1970, 1, 1, tzinfo=UTC)
 """Start time of a caller that gave none, recognised by identity."""
 
@@ -164,7 +158,7 @@ class Replay(OfflineHost):
         if now is _NO_START:
             now = case.now if isinstance(case.now, datetime) else datetime.now(UTC)
         waiting = list(case.effects)
-        outer = _WAITING.set(waiting)
+        outer = _WAITING.set((waiting, SleepClock(now)))
         try:
             ran = yield from super()._run_steps(prepared, inputs, now, limits, on_begun)
         finally:
@@ -176,7 +170,10 @@ class Replay(OfflineHost):
         return ran
 
     def answered(self, ask: Ask) -> object:
-        waiting = _WAITING.get()
+        waiting, clock = _WAITING.get()
+        is_next = bool(waiting) and plain_step(ask.path) == plain_step(waiting[0].path)
+        if ask.effect == "sleep" and not is_next:
+            return sleep(clock, ask)
         if not waiting:
             self.give_up(
                 ReplayMismatch(f"{self.path}: the node requests `{plain_step(ask.path)}`, which was not recorded")
@@ -187,4 +184,4 @@ class Replay(OfflineHost):
             self.give_up(ReplayMismatch(f"{self.path}: {problem}"))
         if expected.fails is not None:
             raise EffectFailed(expected.fails, f"as recorded in {self.path}")
-        return plain(expected.returns)
+        return sleep(clock, ask, expected.returns) if ask.effect == "sleep" else plain(expected.returns)

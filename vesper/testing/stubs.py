@@ -5,8 +5,9 @@
         outcome = vesper.load("payment_handler", host=host)(order_id="ord_1", …)
         host.assert_asked("record", bind={"amount": Decimal("9.99")})
 
-Requests that leave the process must be answered. Others are performed here, deterministically: time, random numbers,
-names of secrets, state machines, and SQL if the test brings a database.
+Requests that leave the process must be answered. Others are performed here, deterministically: time, sleeps (which
+advance `time` and do not wait), random numbers, names of secrets, state machines, and SQL if the test brings a
+database.
 """
 
 from __future__ import annotations
@@ -44,10 +45,11 @@ from vesper.host.stub_answers import (
     unanswered,
 )
 from vesper.language.ir.failures import HTTP_CODE
-from vesper.testing.offline_host import OfflineHost
+from vesper.testing.offline_host import OfflineHost, sleep
 from vesper.values.generated.effects import EFFECTS
 from vesper.values.model import accept, show
 from vesper.values.problem import ValueProblem
+from vesper.values.times import SleepClock
 from vesper.values.types import TIMESTAMP, ArrayOf, MapOf, OptionalOf, Record, Type
 
 __all__ = ["NOON", "Asked", "StubError", "StubMismatch", "Stubs", "Unanswered"]
@@ -113,9 +115,16 @@ class Stubs(OfflineHost):
         `when` restricts the requests: required fields, or a function of the request. `times` is how often the answer
         can be used, by default without limit. An `optional` answer need not be used.
         """
-        given = Answer(step, effect, value, fails, with_, when, times, optional, place_of_test(1))
+        self.add_answer(Answer(step, effect, value, fails, with_, when, times, optional, place_of_test(1)))
+
+    def add_answer(self, answer: Answer) -> None:
+        """Answer requests as the answer says; `answer` and scripts of models make it."""
         with self._book:
-            self._answers.add(checked_answer(given))
+            self._answers.add(checked_answer(answer))
+
+    def publish_chunk(self, execution: str, chunk: Mapping[str, Any]) -> None:
+        """Publish a chunk of an answer to the listeners of a run."""
+        self._performers.events.publish_chunk(execution, chunk)
 
     def use_database(self, schema: str | PathLike[str], name: str = _MAIN) -> Path:
         """Perform the SQL of nodes on an SQLite database of the test and return its path.
@@ -267,6 +276,8 @@ class Stubs(OfflineHost):
                 with self._book:
                     now, self._time = self._time, self._time + self._tick
                 return now
+            case "sleep":
+                return self._sleep(ask)
             case "random_integer":
                 return self._integer(ask)
             case "uuid_new":
@@ -275,6 +286,14 @@ class Stubs(OfflineHost):
                 return f"secret:{ask.fixed['name']}"
             case _:
                 raise unanswered(asked, ask.gives, self._answers)
+
+    def _sleep(self, ask: Ask) -> datetime:
+        """Move the clock to the time at which the sleep is due."""
+        with self._book:
+            clock = SleepClock(self._time)
+            due = sleep(clock, ask)
+            self._time = clock.now
+        return due
 
     def _integer(self, ask: Ask) -> int:
         """Return the bounds and the numbers between them in turn."""

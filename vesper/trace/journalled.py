@@ -25,7 +25,7 @@ _COMPLETING_KINDS = (Kind.RESULT, Kind.FAILED, Kind.RESOLVED)
 
 
 @dataclass(slots=True)
-class _RequestEntries:
+class RequestEntries:
     """Journal entries of one request."""
 
     asked: Entry | None = None
@@ -56,7 +56,7 @@ def trace_of_recorded(journal: Journal, recorded: Recorded, engine: str | None =
     compiled = compiled_of(journal.definition(summary.semantic_hash))
     engines = _engines(start, entries)
     chosen = engine or next((each for each in engines if each in ENGINES), REFERENCE)
-    following = _JournalAnswers(_by_path(recorded.entries))
+    following = _JournalAnswers(requests_by_path(recorded.entries))
     trace = record_trace(compiled, program_of(compiled, chosen), chosen, name, inputs, now, following.answer, Limits())
     end = entries[-1] if entries[-1].kind is Kind.END else None
     first = None if end is None else recorded_outcome(end.body)
@@ -82,7 +82,7 @@ def _caller(start: Entry) -> dict[str, str]:
 class _JournalAnswers:
     """Completions from the journal. A request that differs from the record ends the execution."""
 
-    def __init__(self, known: dict[str, _RequestEntries]) -> None:
+    def __init__(self, known: dict[str, RequestEntries]) -> None:
         self._known = known
         self.difference: str | None = None
 
@@ -128,24 +128,24 @@ def is_same_request(request: Request, entry: Entry) -> bool:
     return dict(request.fixed) == dict(fixed) and encode(dict(request.arguments)) == encode(dict(arguments))
 
 
-def _by_path(entries: Sequence[Stored]) -> dict[str, _RequestEntries]:
-    found: dict[str, _RequestEntries] = {}
+def requests_by_path(entries: Sequence[Stored]) -> dict[str, RequestEntries]:
+    found: dict[str, RequestEntries] = {}
     before_us = entries[0].entry.at_us
     for stored in entries:
         entry = stored.entry
         path, _, attempt = entry.path.partition("#")
         if entry.kind is Kind.INTENT:
-            found.setdefault(path, _RequestEntries()).asked = entry
+            found.setdefault(path, RequestEntries()).asked = entry
             found[path].asked_us = entry.at_us
         elif entry.kind is Kind.VALUE:
-            known = found.setdefault(path, _RequestEntries())
+            known = found.setdefault(path, RequestEntries())
             number = int(attempt) if attempt.isdecimal() else 1
             known.decisions = (*known.decisions, Decision(number, dict(entry.body), entry.at_us))
             known.asked_us = before_us if known.asked_us is None else known.asked_us
         elif says_not_done(entry):
             found.pop(path, None)  # a retracted request counts as never made
         elif entry.kind in _COMPLETING_KINDS:
-            known = found.setdefault(path, _RequestEntries())
+            known = found.setdefault(path, RequestEntries())
             known.settled = entry
             # A read has no INTENT entry with its start time; it began after the entry above.
             known.asked_us = before_us if known.asked_us is None else known.asked_us

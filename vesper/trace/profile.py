@@ -172,6 +172,9 @@ def _without_values(block: Block, done: ir.Return) -> Block:
             case ir.Loop():
                 body = _without_values(statement.body, done)
                 found.append(replace(statement, body=body, handlers=handlers(statement.handlers)))
+            case ir.Parallel(members=members):
+                inside = tuple(_without_values(member, done) for member in members)
+                found.append(replace(statement, members=inside, handlers=handlers(statement.handlers)))
             case ir.Step() | ir.Request() | ir.CallNode():
                 found.append(replace(statement, handlers=handlers(statement.handlers)))
     return tuple(found)
@@ -189,7 +192,9 @@ def _time_operations(compiled: Compiled, trace: Trace, engines: Mapping[str, Eng
         if name is not None and name not in executed:
             continue
         for root in (
-            () if isinstance(statement, ir.Branch | ir.Loop) else expressions_of((_without_handlers(statement),))
+            ()
+            if isinstance(statement, ir.Branch | ir.Loop | ir.Parallel)
+            else expressions_of((_without_handlers(statement),))
         ):
             for part in ir.walk(root):
                 if isinstance(part, ir.Call):
@@ -336,7 +341,7 @@ def _build_call(program: Program, trace: Trace) -> Callable[[], Outcome | None]:
         execution = program.start(inputs, now, is_traced=False)
         step = execution.advance(())
         while isinstance(step, Blocked):
-            (request,) = step.requests
+            request = step.requests[0]
             known = answers.get(request.path)
             if known is None:
                 return None  # the trace ends here

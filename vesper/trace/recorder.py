@@ -122,7 +122,7 @@ def record_trace(
     step = execution.advance(())
     try:
         while isinstance(step, Blocked):
-            (request,) = step.requests
+            request = step.requests[0]
             if len(watching.exchanges) >= MAX_REQUESTS:
                 raise TraceError(f"the execution made more than {MAX_REQUESTS:,} requests and was stopped")
             waits_at = request.path

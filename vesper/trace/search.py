@@ -225,9 +225,14 @@ def _candidates(
     if query.result not in (Result.IN_DOUBT, Result.RUNNING):
         yield from _ended_candidates(journal, query, low, high, scan)
         return
-    status = Status.RUNNING if query.result is Result.RUNNING else Status.IN_DOUBT
-    found = journal.find(status=status, since_us=query.since_us, limit=_MAX_OPEN_RUNS)
-    inside = [each for each in found if low <= _number(each.execution) < high]
+    is_running = query.result is Result.RUNNING
+    inside = [
+        each
+        for status in Status
+        if (status.is_under_way if is_running else status is Status.IN_DOUBT)
+        for each in journal.find(status=status, since_us=query.since_us, limit=_MAX_OPEN_RUNS)
+        if low <= _number(each.execution) < high
+    ]
     yield from ((each.execution, each) for each in sorted(inside, key=lambda each: each.execution, reverse=True))
 
 

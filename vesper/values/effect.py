@@ -34,3 +34,13 @@ class EffectSpec:
     def codes(self) -> tuple[str, ...]:
         """Return every code with which a request can fail."""
         return ("timeout", "unavailable", *self.fails)
+
+
+@dataclass(frozen=True, slots=True)
+class InterruptKind:
+    """Declaration of one kind of interrupts."""
+
+    ttl_us: int | None
+    """Time to live of a step without `ttl`; None never expires."""
+    is_answered: bool
+    """Whether the step must declare the type of the answer."""

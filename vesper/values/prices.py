@@ -41,6 +41,8 @@ FRESH: Final = True
 
 SLOT_BYTES: Final = 24
 """Place of an item in an array."""
+STRAND_BYTES: Final = 16_384
+"""Memory of an open strand."""
 _SCALARS: Final[dict[Type, int]] = {INTEGER: 32, FLOAT: 24, DECIMAL: 104, DATE: 32, TIMESTAMP: 48, DURATION: 40,
     TIME_OF_DAY: 40, PERIOD: 40,
 }  # fmt: skip

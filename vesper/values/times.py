@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import UTC, date, datetime, time, timedelta
 
 from vesper.values.period import MAX_MONTHS, Period
@@ -69,6 +70,23 @@ def shift(moment: datetime, by: timedelta) -> datetime:
         return moment + by
     except OverflowError:
         raise ValueProblem(ProblemKind.OUT_OF_RANGE) from None
+
+
+class SleepClock:
+    """A clock that a sleep moves to the time at which it is due, without waiting."""
+
+    def __init__(self, now: datetime) -> None:
+        self.now = now
+
+    def sleep(self, arguments: Mapping[str, object], due: object = None) -> datetime:
+        """Return the time at which a sleep is due, or the given one; `out_of_range` outside the years 1 to 9999."""
+        found = due or arguments.get("until")
+        if not isinstance(found, datetime):
+            duration = arguments["duration"]
+            assert isinstance(duration, timedelta)
+            found = shift(self.now, duration)
+        self.now = max(self.now, found)
+        return found
 
 
 def timestamp_text(moment: datetime) -> str:

@@ -64,7 +64,10 @@ class BranchMap:
 
     def __init__(self, compiled: Compiled) -> None:
         self._compiled = compiled
-        self._conditions = guards(compiled.node)
+        agent = compiled.agent
+        self._generated = None if agent is None else Place(*agent.place)
+        """Place of generated parts, which are no branches of an agent's author."""
+        self._conditions = self._written_guards()
         self._witnesses: dict[int, list[BranchKey]] = {}
         """Marked expressions that show that a loop was entered or a handler ran."""
         self._failures: dict[str, list[tuple[tuple[str, ...], BranchKey | None]]] = {}
@@ -99,6 +102,13 @@ class BranchMap:
         left = [branch for key, branch in self.branches.items() if key not in covered]
         return sorted(left, key=lambda each: (each.place.line, each.place.column))
 
+    def _written_guards(self) -> set[int]:
+        found = guards(self._compiled.node)
+        if self._generated is None:
+            return found
+        node = self._compiled.node
+        return found - {each.index for each in node.expressions() if each.place == self._generated}
+
     def _add_conditions(self) -> None:
         rows = row_texts(self._compiled.node)
         for condition in self._compiled.node.expressions():
@@ -112,7 +122,7 @@ class BranchMap:
 
     def _add_codes(self) -> None:
         errors = self._compiled.node.errors
-        if errors and isinstance(errors[0].type, Enum):
+        if errors and isinstance(errors[0].type, Enum) and self._generated is None:
             for number, code in enumerate(errors[0].type.members):
                 place = _place_of_code(self._compiled, code)
                 self.branches["error", number, True] = NodeBranch("error", place, code, "is never returned")
@@ -121,7 +131,7 @@ class BranchMap:
     def _add_block(self, block: Block, outer: list[tuple[tuple[str, ...], BranchKey | None]]) -> None:
         for statement in block:
             handlers = [(each.codes, self._add_handler(statement, each)) for each in handlers_of(statement)]
-            if isinstance(statement, Loop):
+            if isinstance(statement, Loop) and statement.place != self._generated:
                 self._add_loop(statement)
             if isinstance(statement, Request):
                 self._failures[statement.name] = [*handlers, *outer]
@@ -140,6 +150,8 @@ class BranchMap:
     def _add_handler(self, statement: Statement, handler: Handler) -> BranchKey | None:
         """Add a handler, unless neither marks nor requests nor an error code show that it ran."""
         assert not isinstance(statement, Return | Raise | Require)
+        if statement.place == self._generated:
+            return None
         key = ("handler", len(self.branches), True)
         marked = [] if handler.value is None else [handler.value]
         marked += _marked(handler.body)

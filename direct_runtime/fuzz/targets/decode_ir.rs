@@ -7,7 +7,7 @@
 
 use libfuzzer_sys::{Corpus, fuzz_crossover, fuzz_mutator, fuzz_target, fuzzer_mutate};
 use vesper_fuzz::{Random, mutation, sample::sample};
-use vesper_interp::{Advanced, Completion, Limits, Outcome, Program};
+use vesper_interp::{Advanced, Completion, Limits, Outcome, Program, Request};
 use vesper_ir::{FailureCode, Value};
 
 /// Fuel limit, small so that a long loop ends early.
@@ -59,24 +59,29 @@ fn outcome_kind(program: &Program, seed: u64, is_traced: bool) -> (String, usize
     let mut execution = program
         .start_within(inputs, now, is_traced, limits())
         .expect("inputs and a time are given");
-    let mut advanced = execution.advance(None).expect("it begins");
+    let mut advanced = execution.advance([]).expect("it begins");
     let mut requests = 0;
     loop {
-        let request = match advanced {
+        let wave = match advanced {
             Advanced::Done(outcome, _) => return (outcome_word(&outcome), requests),
-            Advanced::Blocked(_) if requests == REQUESTS => return ("left waiting".to_owned(), requests),
-            Advanced::Blocked(request) => request,
+            Advanced::Blocked(_) if requests >= REQUESTS => return ("left waiting".to_owned(), requests),
+            Advanced::Blocked(wave) => wave,
         };
-        requests += 1;
-        let completion = match random.below(8) {
-            0 => Completion::Failed(FailureCode::new("timeout")),
-            1 => Completion::Failed(FailureCode::new("http_404")),
-            2 => Completion::Denied("network".into()),
-            _ => Completion::Value(sample(&request.result, &mut random)),
-        };
-        advanced = execution
-            .advance(Some((request.id, completion)))
-            .expect("it waits for this one");
+        requests += wave.len();
+        let completions: Vec<_> = wave
+            .iter()
+            .map(|request| (request.id, completion(request, &mut random)))
+            .collect();
+        advanced = execution.advance(completions).expect("it waits for these");
+    }
+}
+
+fn completion(request: &Request, random: &mut Random) -> Completion {
+    match random.below(8) {
+        0 => Completion::Failed(FailureCode::new("timeout")),
+        1 => Completion::Failed(FailureCode::new("http_404")),
+        2 => Completion::Denied("network".into()),
+        _ => Completion::Value(sample(&request.result, random)),
     }
 }
 

@@ -51,7 +51,10 @@ impl World {
         });
         let base = read_url(&url).expect("it is a URL");
         let settings = HttpSettings {
+            table: "providers",
             name: "shop".to_owned(),
+            pack: None,
+            failures: Vec::new(),
             allowed: vec![base.origin.clone()],
             base,
             auth: Some(Auth::Header {
@@ -113,10 +116,14 @@ impl World {
             request: &request,
             timeout: Some(timeout),
             is_repeat: false,
+            attempt: 1,
             is_sensitive: false,
             secrets: &Keys,
             references: &HashMap::new(),
             trace: None,
+            sink: None,
+            limits: None,
+            budgets: &[],
         };
         let result = self.runtime.block_on(self.performer.perform(ask));
         result.map_err(|error| match error {

@@ -37,6 +37,13 @@ def left_behind(make: Callable[[int], object]) -> Counter[str]:
         gc.garbage.clear()
 
 
+@pytest.fixture(autouse=True, scope="module")
+def without_what_other_tests_left() -> None:
+    """Each collection looks at the objects of these tests alone, and not at those of thousands before them."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def without_the_collector() -> Iterator[None]:
     gc.disable()

@@ -9,12 +9,14 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
 
+from tests.support.mcp.settings import pinned, server_table
 from tests.support.servers import Redis
 from tests.support.web import Web, says
 from tests.unit.host.small import host_in, kinds, node_from
@@ -23,6 +25,7 @@ from vesper.effects.performer import Ask, EffectFailed
 from vesper.effects.settings import ConfigError
 from vesper.engines.registry import ENGINES
 from vesper.host.host import Host
+from vesper.host.waiting import RunWaits
 from vesper.values.generated.effects import EFFECTS
 
 NODE = """
@@ -49,6 +52,23 @@ MACHINE = """state_machines:
 """
 
 
+ANSWER = {
+    "model": "small",
+    "message": {"role": "assistant", "content": "done"},
+    "done": True,
+    "done_reason": "stop",
+    "prompt_eval_count": 1,
+    "eval_count": 1,
+}
+"""An answer of a model."""
+
+
+@cache
+def tools_of_tests() -> dict[str, object]:
+    """Return the settings of the MCP server of tests with the pin of its tools."""
+    return server_table(tools=pinned().tools)
+
+
 @dataclass
 class World:
     """Every system in which an effect would leave a trace."""
@@ -73,6 +93,21 @@ class World:
                 "caches": {name: {"url": self.redis_url} for name in names},
                 "events": {"url": self.redis_url},
                 "files": {name: {"path": f"files_{name}"} for name in names},
+                "commands": {name: {"program": "/bin/echo", "arguments": ["done"]} for name in names},
+                "mcp": {name: tools_of_tests() for name in names},
+                "sessions": {name: {} for name in names},
+                "budgets": {name: {"calls": 9} for name in names},
+                "models": {
+                    name: {
+                        "api": "ollama",
+                        "model": "small",
+                        "base_url": self.web.url,
+                        "allow_private_addresses": True,
+                        "max_output": 100,
+                        "context": 1000,
+                    }
+                    for name in names
+                },
             },
             **more,
         )
@@ -96,8 +131,19 @@ class World:
                 str(path) for name in ("one", "other") for path in (self.folder / f"files_{name}").rglob("*")
             ),
             "called": list(self.called),
+            "sessions": self.messages(),
             "commands": self._redis_commands(),
         }
+
+    def messages(self) -> int:
+        """Return the number of messages and values in the sessions."""
+        found = self.folder / ".vesper" / "sessions.db"
+        if not found.exists():
+            return 0
+        with closing(sqlite3.connect(found)) as connection:
+            tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+            counts = [connection.execute(f"SELECT COUNT(*) FROM {name}").fetchone()[0] for name in tables]  # noqa: S608
+            return sum(counts)
 
     def _redis_commands(self) -> int:
         """Return the number of key reads and writes, without those of this method."""
@@ -118,6 +164,7 @@ def world(tmp_path: Path, redis_server: Redis, monkeypatch: pytest.MonkeyPatch) 
         connection.execute("CREATE TABLE one (id text)")
     with Web() as web:
         web.on("/it", says(1))
+        web.on("/api/chat", says(ANSWER))
         made = World(tmp_path, web, client, url)
 
         @effect("one")
@@ -206,6 +253,51 @@ KINDS = {
         "operation: custom\nname: one\nreturns: integer\neffect: unsafe",
         "effect.call.one", "effect.call.other", lambda world: world.called == ["one"],
     ),
+    "command_run": Kind(
+        "operation: shell_command\ncommand: one\narguments: [done]\neffect: read",
+        "exec.shell_command.one", "exec.shell_command.other", _always,
+    ),
+    "mcp_call": Kind(
+        "operation: mcp_call\nserver: one\ntool: echo\neffect: read",
+        "mcp.call.one.echo", "mcp.call.other.echo", _always,
+    ),
+    "session_read": Kind(
+        "operation: session\naction: read\nsession: one\nid: event_id",
+        "sessions.read.one", "sessions.read.other", _always,
+    ),
+    "session_append": Kind(
+        "operation: session\naction: append\nsession: one\nid: event_id\n"
+        "messages: \"[{role: 'user', content: event_id}]\"",
+        "sessions.write.one", "sessions.write.other", lambda world: world.messages() > 0,
+    ),
+    "session_compact": Kind(
+        "operation: session\naction: compact\nsession: one\nid: event_id\nsummary: event_id\nthrough: 0\n"
+        "on_error: {invalid_argument: {value: 0}}",
+        "sessions.write.one", "sessions.write.other", lambda world: (world.folder / ".vesper" / "sessions.db").exists(),
+    ),
+    "session_get": Kind(
+        "operation: session\naction: get\nsession: one\nid: event_id\nkey: event_id",
+        "sessions.read.one", "sessions.read.other", _always,
+    ),
+    "session_put": Kind(
+        "operation: session\naction: put\nsession: one\nid: event_id\nkey: event_id\nvalue: event_id",
+        "sessions.write.one", "sessions.write.other", lambda world: world.messages() > 0,
+    ),
+    "session_delete": Kind(
+        "operation: session\naction: delete\nsession: one\nid: event_id\nkey: event_id",
+        "sessions.write.one", "sessions.write.other", _always,
+    ),
+    "budget_read": Kind("operation: budget_read\nname: one", "budgets.read.one", "budgets.read.other", _always),
+    "model_call": Kind(
+        "operation: ask_model\nmodel: one\nrequest: {messages: [{role: user, content: x}], max_tokens: 9}",
+        "models.call.one", "models.call.other", lambda world: world.web.connections == 1,
+    ),
+    "sleep": Kind("operation: sleep\nduration: 1h", "clock.sleep.system", "clock.read.system", _always),
+    "signal_wait": Kind("operation: wait_for\nsignal: one", "signals.receive.one", "signals.receive.other", _always),
+    "interrupt": Kind(
+        "operation: interrupt\nkind: confirmation\nmessage: event_id\nreturns: boolean",
+        "interrupts.raise.confirmation", "interrupts.raise.checkpoint", _always,
+    ),
 }  # fmt: skip
 
 
@@ -228,7 +320,7 @@ def _all_but(capability: str) -> tuple[str, ...]:
 
 def test_every_effect_is_here() -> None:
     assert KINDS.keys() == EFFECTS.keys()
-    assert len(KINDS) == 17
+    assert len(KINDS) == 30
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -238,7 +330,12 @@ def test_with_its_grant_it_is_performed(world: World, name: str, engine: str) ->
     (world.folder / "files_one/there.txt").write_text("hello", encoding="utf-8")
     for words in ((kind.capability,), (kind.capability.rpartition(".")[0] + ".*",)):
         with world.host(_grants(*words)) as host:
-            outcome = node_from(_text(kind), world.folder, host, engine)(event_id="e")
+            node = node_from(_text(kind), world.folder, host, engine)
+            if EFFECTS[name].classes == ("wait",):
+                with pytest.raises(RunWaits):
+                    node(event_id="e")
+                continue
+            outcome = node(event_id="e")
             if name == "state_transition" and words != (kind.capability,):
                 assert outcome.error is not None
                 assert outcome.error.code == "invalid_transition"  # it was moved just before

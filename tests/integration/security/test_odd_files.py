@@ -61,6 +61,8 @@ WRITTEN = {
     "paths",
     "corpus",
     "state_folder",
+    "keep",
+    "html",
     "target",
 }
 """Parameters that name a file to write or a folder."""
@@ -103,6 +105,9 @@ def test_every_option_that_reads_a_file_is_tried() -> None:
         "--config",
         "--file",
         "--batch",
+        "--ca",
+        "--certificate",
+        "--key",
         "--node-file",
         "--overlay",
         "--tests",
@@ -126,7 +131,7 @@ def test_an_odd_file_is_an_error_at_once(odd: dict[str, Path], name: tuple[str, 
     assert time.monotonic() - began < MAX_SECONDS
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     assert done.exit_code in (1, 2), done.output
-    words = ("regular file is needed", "is a directory", "larger than", "is a folder")
+    words = ("regular file is needed", "is a directory", "larger than", "is a folder", "no file in this folder")
     assert any(each in done.output for each in words), done.output
 
 

@@ -78,7 +78,7 @@ def test_hostile_arguments_and_options(project: Path, name: tuple[str, ...]) -> 
     command = LEAVES[name]
     arguments = [HOSTILE for each in command.params if isinstance(each, click.Argument)]
     shown = [check(*name, "--", *arguments, HOSTILE)]
-    if name not in (("dashboard",), ("demo",), ("lsp",)):  # take no argument, and would start
+    if name not in (("dashboard",), ("demo",), ("lsp",), ("kernel", "serve")):  # take no argument, and would start
         shown.append(check(*name, "--", *arguments))
     for each in command.params:
         if isinstance(each, click.Option) and not each.is_flag and not each.count:

@@ -63,7 +63,7 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 def questions() -> list[Question]:
     """All of them; those that decide soonest come first."""
     found = [
-        *_operations(),
+        *operation_questions(),
         *_examples(),
         *_cases(),
         *_inputs(),
@@ -146,7 +146,7 @@ def _nothing(*_: object) -> Any:
     raise UnexpectedRequest("it should ask for nothing")
 
 
-def _operations() -> Iterator[Question]:
+def operation_questions() -> Iterator[Question]:
     for case in operations.CASES:
         if "expression" in case:
             typed = {name: typed_form(form) for name, form in case["inputs"].items()}

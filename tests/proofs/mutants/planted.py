@@ -67,7 +67,7 @@ KEEP_EVERY_SECONDS = 20
 KILLED_SHARE = 0.97
 AROUND = (
     *("api", "batch", "cache", "cli", "config", "debug", "effects", "host", "journal", "migration", "observe"),
-    *("policies", "repository", "storage", "trace"),
+    *("policies", "queues", "repository", "sessions", "storage", "trace"),
 )
 """What else of `vesper/` a run imports; a test compares."""
 

@@ -21,7 +21,7 @@ from typing import Any
 ROOT = Path(__file__).parents[3]
 sys.path.insert(0, str(ROOT))
 
-from tests.proofs.policies.reference import breaker, concurrency, gate, rate_limit, retry  # noqa: E402
+from tests.proofs.policies.reference import breaker, concurrency, gate, rate_limit, retry, tokens  # noqa: E402
 from tests.proofs.policies.reference.memory_state import CLOCK_STEP_US, MemoryPolicyState, Token  # noqa: E402
 from tests.proofs.robustness.proof import STATE, hash_of, read_json, write_json, write_proof  # noqa: E402
 from vesper._direct import LimitToken, PolicyGate, RetryMachine, SharedLimits  # noqa: E402
@@ -37,7 +37,8 @@ SEED = 20_261_117
 SECOND = 1_000_000
 NOW = 1_790_000_000_000_000
 _GAPS = (0, 0, 1, 999, 2_000, 20_000, 300_000, 1_100_000, 10 * SECOND)
-_CODES = ("timeout", "unavailable", "http_500", "http_503", "http_429", "http_599", "http_600", "http_5xx", "denied")
+_CODES = ("timeout", "unavailable", "overloaded", "http_500", "http_503", "http_429", "http_599", "http_600", "denied")
+_TOKENS = (0, 1, 1, 2, 3, 40, 100, 999_999_937)
 _Policy = dict[str, int | str | tuple[str, ...]]
 
 
@@ -49,7 +50,8 @@ def some_rule(chance: random.Random) -> gate.Rule:
     """Draw the policies of a gate: any of the three, with small numbers that meet and sometimes the largest."""
     times = (1, 50, 1_000, 400_000, 3 * SECOND, MAX_US)
     limit = chance.choice((1, 2, 3, 7, 11, 12, 999_999_937))
-    kinds = chance.choice(("s", "r", "p", "sr", "sp", "rp", "srp", "srp"))
+    kinds = chance.choice(("s", "r", "p", "sr", "sp", "rp", "srp", "srp", "t", "tp", "st", "stp"))
+    held = chance.choice((1, 5, 100, 999_999_937))
     pace = rate_limit.Rule(
         limit, chance.choice((7, 50, 1_000, SECOND, 60 * SECOND, MAX_US)), chance.choice((1, 1, min(2, limit), limit))
     )
@@ -57,6 +59,9 @@ def some_rule(chance: random.Random) -> gate.Rule:
         breaker.Rule(chance.randint(1, 3), chance.choice(times), chance.choice(times)) if "s" in kinds else None,
         concurrency.Rule(chance.randint(1, 3)) if "r" in kinds else None,
         pace if "p" in kinds else None,
+        tokens.Rule(held, chance.choice((7, 1_000, SECOND, 60 * SECOND)), chance.choice((1, min(3, held), held)))
+        if "t" in kinds
+        else None,
         chance.choice((None, None, 1, 100, SECOND, MAX_US)),
     )
 
@@ -76,6 +81,9 @@ def policy_of(rule: gate.Rule) -> _Policy:
         found["concurrency"] = rule.concurrency.limit
     if rule.rate is not None:
         found |= {"rate_limit": rule.rate.limit, "rate_per_us": rule.rate.per_us, "rate_burst": rule.rate.burst}
+    if rule.tokens is not None:
+        found |= {"token_limit": rule.tokens.limit, "token_per_us": rule.tokens.per_us}
+        found["token_burst"] = rule.tokens.burst
     if rule.attempt_us is not None:
         found["timeout_us"] = rule.attempt_us
     return found
@@ -94,6 +102,10 @@ def moments(state: gate.State) -> Iterator[int]:
         yield from (until_us for until_us, _ in state.concurrency.inside)
         yield from (until_us for _, until_us in state.concurrency.queue)
         yield from (until_us - concurrency.PATIENCE_US for _, until_us in state.concurrency.queue)
+    if state.tokens is not None:
+        yield state.tokens.full_us
+        yield from (until_us for until_us, _, _ in state.tokens.holds)
+        yield from (until_us - concurrency.PATIENCE_US for _, until_us in state.tokens.queue)
     if state.rate is not None:
         rule = state.rate.rule
         yield state.rate.arrival // rule.limit
@@ -124,16 +136,18 @@ def gate_story(chance: random.Random, kinds: Counter[str]) -> None:
         if what == "ask":
             lease_us = rule.lease_us(chance.choice((None, 0, 1_500, 150_000, 10**9)))
             before_us = now_us + chance.choice((0, 1, 1_500, 2_000, 4_001, 150_000, 10**9))
-            part, decided = gate.ask(state.under(rule), gate.Ask(asker, lease_us, before_us), now_us)
-            found = native.ask(policy, asker, lease_us, before_us, now_us)
+            most = chance.choice(_TOKENS)
+            part, decided = gate.ask(state.under(rule), gate.Ask(asker, lease_us, before_us, most), now_us)
+            found = native.ask(policy, asker, lease_us, before_us, now_us, most)
             if isinstance(decided, gate.Admitted):
                 admitted[asker] = now_us
         else:
             at_us = admitted.get(asker, now_us - chance.choice(_GAPS))
             is_failure = None if what == "abandoned" else what == "failed"
-            event = gate.Abandoned(asker) if is_failure is None else gate.Ended(asker, at_us, is_failure)
+            used = chance.choice((None, *_TOKENS))
+            event = gate.Abandoned(asker) if is_failure is None else gate.Ended(asker, at_us, is_failure, used)
             part, decided = gate.leave(state.under(rule), event, now_us)
-            found = native.leave(policy, asker, at_us, is_failure, now_us)
+            found = native.leave(policy, asker, at_us, is_failure, now_us, used)
         state = state.with_part(part)
         record = decided.to_record()
         compare(encode_text(record), found, what, policy, now_us)
@@ -192,7 +206,11 @@ def memory_story(chance: random.Random, kinds: Counter[str]) -> None:
                 native.abandon(other, now_us)
                 continue
             code = chance.choice((None, *_CODES))
-            changes = state.release(one, code, now_us).breaker, native.release(other, code, now_us)
+            used = chance.choice((None, *_TOKENS))
+            changes = (
+                state.release(one, code, now_us, tokens=used).breaker,
+                native.release(other, code, now_us, tokens=used),
+            )
             compare(*changes, f"release {code}", {}, now_us)
             kinds[f"memory released {changes[0]}"] += 1
             continue
@@ -200,18 +218,22 @@ def memory_story(chance: random.Random, kinds: Counter[str]) -> None:
         deadline_us = chance.choice((None, None, None, now_us - 1, now_us, now_us + 1_500, now_us + 10**9))
         waiting = held.pop(chance.randrange(len(held))) if held and chance.random() < 0.3 else None
         before, native_before = waiting or (None, None)
+        demand: dict[str, Any] = {
+            "tokens": chance.choice(_TOKENS),
+            "patience_us": chance.choice((None, None, 0, 5_000)),
+        }
         try:
-            admission = state.acquire(name, policy, now_us, deadline_us, before)
+            admission = state.acquire(name, policy, now_us, deadline_us, before, **demand)
         except Exception as error:  # noqa: BLE001  # whatever the reference refuses must be refused alike
             text = str(error)
             try:
-                native.acquire(name, policy, now_us, deadline_us, native_before)
+                native.acquire(name, policy, now_us, deadline_us, native_before, **demand)
             except (ValueError, OverflowError) as refused:
                 compare(text, str(refused), "refusal", policy, now_us)
                 kinds["memory refused"] += 1
                 continue
             raise Difference(f"refused by one: {text}") from None
-        (kind, by, at_us, wait_us), token = native.acquire(name, policy, now_us, deadline_us, native_before)
+        (kind, by, at_us, wait_us), token = native.acquire(name, policy, now_us, deadline_us, native_before, **demand)
         record: dict[str, Any] = dict(admission.decision.to_record())
         moment = {"admitted": "at_us", "waiting": "until_us", "rejected": "retry_at_us"}[kind]
         told = {"decision": kind, moment: at_us, "wait_us": wait_us} | ({"by": by} if by else {})
@@ -227,6 +249,7 @@ _BAD: tuple[Any, ...] = (0, -1, 10**9 + 1, 10**15 + 1, "x", "none", ("timeout",)
 _KEYS = (
     *("attempts", "retry_on", "backoff_us", "backoff_factor", "backoff_max_us", "jitter", "breaker_failures"),
     *("breaker_within_us", "breaker_open_us", "concurrency", "rate_limit", "rate_per_us", "rate_burst", "timeout_us"),
+    *("token_limit", "token_per_us", "token_burst"),
 )
 
 

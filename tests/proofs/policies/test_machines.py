@@ -55,6 +55,7 @@ def tell_all(stories: int) -> None:
         tell(number, Counter())
 
 
+@pytest.mark.filterwarnings("default:the sources of the proof")  # told, until it is run again
 def test_summary_is_of_these_sources() -> None:
     proof = read_json(PROOFS / f"{machines.NAME}.json")
     assert proof is not None, "run `make proof-policies`"

@@ -50,9 +50,17 @@ class LetsAllProbe(MemoryPolicyState):
     """Admits whom a half-open breaker would reject."""
 
     def acquire(
-        self, name: str, policy: Policy, now_us: int, deadline_us: int | None = None, waiting: Token | None = None
+        self,
+        name: str,
+        policy: Policy,
+        now_us: int,
+        deadline_us: int | None = None,
+        waiting: Token | None = None,
+        *,
+        tokens: int = 0,
+        patience_us: int | None = None,
     ) -> Admission:
-        admission = super().acquire(name, policy, now_us, deadline_us, waiting)
+        admission = super().acquire(name, policy, now_us, deadline_us, waiting, tokens=tokens, patience_us=patience_us)
         if isinstance(admission.decision, gate.Rejected) and admission.decision.wait_us == 0:
             return Admission(gate.Admitted(now_us, 0), super().acquire(name, {}, now_us).token)
         return admission

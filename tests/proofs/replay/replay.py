@@ -3,8 +3,9 @@
 Every node of `nodes/` with effects is run through a real Host and a real journal, on inputs that are drawn, on either
 engine in turn. Who performs its requests answers what is drawn for them, and counts. Then each execution is read from
 the journal, made a trace, written as a file and read again, and replayed on every engine: values, order, outcome,
-clock and random numbers must be the same byte for byte, and the count must not move. A hundred of them are payments to
-a real provider on loopback, which counts what reaches it.
+clock and random numbers must be the same byte for byte, and the count must not move. Runs that wait are resumed at the
+end of each wait, by a clock that moves there. A hundred executions are payments to a real provider on loopback, which
+counts what reaches it.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ from vesper.effects.performer import Ask, EffectFailed  # noqa: E402
 from vesper.engines.engine import Request  # noqa: E402
 from vesper.engines.registry import ENGINES  # noqa: E402
 from vesper.host.host import Host  # noqa: E402
+from vesper.host.prepared import Ran  # noqa: E402
+from vesper.host.waiting import RunWaits  # noqa: E402
+from vesper.host.waiting_runs import find_waiting  # noqa: E402
 from vesper.replay.rerun import replay  # noqa: E402
 from vesper.testing import Sources  # noqa: E402
 from vesper.trace.journalled import trace_of_execution  # noqa: E402
@@ -44,8 +48,20 @@ from vesper.verify.inputs.generator import InputGenerator  # noqa: E402
 from vesper.verify.inputs.responses import GeneratedResponses, Responder  # noqa: E402
 
 NAME = "replay"
-NO_WAITS = Sources(wait_scale=0)
 EXECUTIONS, PAYMENTS = 10_000, 100
+
+
+class Clock:
+    """The clock of the system, moved on by each wait of a run."""
+
+    def __init__(self) -> None:
+        self.shift_us = 0
+
+    def now_ns(self) -> int:
+        return time.time_ns() + self.shift_us * 1000
+
+    def pass_moment(self, moment_us: int) -> None:
+        self.shift_us += max(0, moment_us + 1 - self.now_ns() // 1000)
 
 
 class Counting:
@@ -92,6 +108,19 @@ def same_on_every_engine(trace: Trace) -> str | None:
     return None
 
 
+def resume(host: Host, clock: Clock, waits: RunWaits) -> Ran:
+    """Return how a waiting run ends when nothing answers it."""
+    while True:
+        wait = find_waiting(host.journal, waits.execution)
+        assert wait is not None, f"{waits.node_id} was resumed by another"
+        assert wait.due_us is not None, f"{waits.node_id} waits without end"
+        clock.pass_moment(wait.due_us)
+        (found,) = [each for each in host.keep() if each.execution == waits.execution]
+        if found.outcome is not None:
+            return Ran(found.execution, found.outcome)
+        assert found.is_waiting, found.why
+
+
 def run_nodes(folder: Path, count: int, seed: int) -> dict[str, object]:
     performer = Counting()
     settings = {
@@ -104,10 +133,12 @@ def run_nodes(folder: Path, count: int, seed: int) -> dict[str, object]:
     effects: Counter[str] = Counter()
     differing: list[str] = []
     executions: list[str] = []
-    with Host(config_from(settings, folder), performers=dict.fromkeys(EFFECTS, performer), sources=NO_WAITS) as host:
+    clock = Clock()
+    sources = Sources(now_ns=clock.now_ns, wait_scale=0)
+    with Host(config_from(settings, folder), performers=dict.fromkeys(EFFECTS, performer), sources=sources) as host:
         programs = {(each.semantic_hash, name): engine.load(each) for each in nodes for name, engine in ENGINES.items()}
         drawn = [(each, InputGenerator(each.node, seed), GeneratedResponses(each)) for each in nodes]
-        tried = 0
+        tried, resumed = 0, 0
         while len(executions) < count:
             compiled, inputs, responses = drawn[tried % len(drawn)]
             engine = list(ENGINES)[tried // len(drawn) % len(ENGINES)]
@@ -115,7 +146,11 @@ def run_nodes(folder: Path, count: int, seed: int) -> dict[str, object]:
             performer.respond = responses.responder(f"{seed} {tried}")
             prepared = host.prepare(compiled, programs[compiled.semantic_hash, engine], engine)
             prepared = replace(prepared, plans=replace(prepared.plans, writes=False))  # no power is lost here
-            ran = host.run(prepared, inputs.draw(), responses.now(f"{seed} {tried}"))
+            try:
+                ran = host.run(prepared, inputs.draw(), responses.now(f"{seed} {tried}"))
+            except RunWaits as waits:
+                ran = resume(host, clock, waits)
+                resumed += 1
             if host.knows(ran.execution):
                 executions.append(ran.execution)
                 outcomes[ran.outcome.kind] += 1
@@ -131,6 +166,7 @@ def run_nodes(folder: Path, count: int, seed: int) -> dict[str, object]:
     return {
         "nodes": len(nodes),
         "executions": len(executions),
+        "resumed_after_waits": resumed,
         "outcomes": dict(sorted(outcomes.items())),
         "requests": dict(sorted(effects.items())),
         "performed": performed,

@@ -15,7 +15,7 @@ from tests.proofs.robustness.mutations import document, node_texts
 from tests.proofs.robustness.proof import PROOFS, read_json, source_hash
 
 SEED = 1
-SAMPLE = 500
+SAMPLE = 200
 
 
 def test_a_sample_ends_in_an_answer_each() -> None:

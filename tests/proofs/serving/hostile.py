@@ -106,8 +106,11 @@ class Neighbour:
 
     @asynccontextmanager
     async def beside(self) -> AsyncIterator[None]:
+        # Not ended by a cancellation: `asyncio.wait_for` of Python 3.11 loses one that arrives with its result.
+        is_over = asyncio.Event()
+
         async def run() -> None:
-            while True:
+            while not is_over.is_set():
                 await self.once()
                 await asyncio.sleep(0.05)
 
@@ -115,9 +118,8 @@ class Neighbour:
         try:
             yield
         finally:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+            is_over.set()
+            await task
             await self.once()
 
 

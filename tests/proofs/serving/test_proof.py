@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import pytest
 
 from tests.proofs.serving import fuzz, openapi, payments
 from tests.proofs.serving.attacks import MALFORMED, OVERSIZED, SMUGGLED, Attack
-from tests.proofs.serving.hostile import attack_problem
+from tests.proofs.serving.hostile import Neighbour, attack_problem
 from tests.support.web import Web, message, sends
 
 ATTACKS = [*MALFORMED, *OVERSIZED, *SMUGGLED]
@@ -46,6 +46,23 @@ def test_answers_to_attacks_are_judged(answer: bytes, problem: str | None) -> No
         server.on("/x", sends(answer, then_close=True))
         found = asyncio.run(attack_problem(server.port, Attack("a", b"GET /x HTTP/1.1\r\n\r\n")))
     assert found is None if problem is None else problem in str(found)
+
+
+def test_the_proper_client_ends_though_it_loses_a_cancellation() -> None:
+    class Deaf(Neighbour):
+        async def once(self) -> None:
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.01)
+
+    async def use() -> None:
+        async with Deaf(0).beside():
+            await asyncio.sleep(0.005)
+
+    async def ends() -> bool:
+        done, _ = await asyncio.wait({asyncio.create_task(use())}, timeout=20)
+        return bool(done)
+
+    assert asyncio.run(ends())
 
 
 def test_the_books_find_every_difference(tmp_path: Path) -> None:

@@ -49,10 +49,10 @@ from vesper.migration.compare.reports import Difference, Disagreement, Fault  # 
 from vesper.migration.compare.transcript import Transcript  # noqa: E402
 from vesper.replay.text import outcome_line, step_lines, timeline_lines  # noqa: E402
 from vesper.testing import Sources  # noqa: E402
+from vesper.trace.export.otlp import otlp_document  # noqa: E402
 from vesper.trace.journalled import trace_of_execution  # noqa: E402
 from vesper.trace.masking import masked_trace  # noqa: E402
 from vesper.trace.model import MarkKind, Trace  # noqa: E402
-from vesper.trace.otlp import otlp_document  # noqa: E402
 from vesper.trace.places import mark_places  # noqa: E402
 from vesper.trace.timeline import timeline  # noqa: E402
 from vesper.values.generated.effects import EFFECTS  # noqa: E402

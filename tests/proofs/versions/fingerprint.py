@@ -14,7 +14,7 @@ import hashlib
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal, localcontext
 from itertools import islice
 from pathlib import Path
@@ -27,6 +27,7 @@ from vesper.engines.engine import Done
 from vesper.engines.outcome import EngineFault
 from vesper.engines.python_engine import PythonEngine
 from vesper.language.diagnostics.source import SourceFile
+from vesper.values.period import Period
 from vesper.verify.inputs.generator import InputGenerator
 from vesper.verify.inputs.responses import GeneratedResponses, run_case, run_with
 from vesper.verify.programs.nodes import draw_program
@@ -48,7 +49,7 @@ def shown(value: object) -> str:
             return f"Decimal({Decimal.as_tuple(value)})"
         case float():
             return f"float({float.hex(value)})"
-        case date() | datetime() | timedelta() | None | bool() | int() | str() | bytes():
+        case date() | datetime() | time() | Period() | timedelta() | None | bool() | int() | str() | bytes():
             return f"{type(value).__name__}({value!a})"
         case _:
             raise TypeError(f"an engine gives no {type(value).__name__}")

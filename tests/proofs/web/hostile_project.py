@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -14,10 +16,13 @@ import vesper
 from tests.support.web import Got, Web, Wire, message
 from vesper.cli.migrate.command import command as migrate
 from vesper.compiler import Compiled, compile_source
+from vesper.effects.events.performer import OUTBOX_CONSUMER_TABLES, OUTBOX_TABLE
 from vesper.engines.direct_engine import DirectEngine, DirectProgram
+from vesper.host.waiting_runs import waiting_runs
 from vesper.language.diagnostics.source import SourceFile
 from vesper.migration.router.routes import Routes
 from vesper.migration.stores.store import keys_of
+from vesper.topics.consumers import TopicConsumers
 from vesper.values.vesper_error import VesperError
 
 MARK: Final = "vspr"
@@ -95,6 +100,61 @@ security:
   audit_level: detailed
   capabilities_required: [network.http_client.bank]
 """
+_WORK: Final = {
+    "question_v1": """\
+node_id: question_v1
+type: event_handler
+intent: '{intent}'
+inputs: {{event_id: string, name: string}}
+outputs:
+  success: {{name: string}}
+flow:
+  - step: asked
+    operation: interrupt
+    kind: checkpoint
+    message: "{{name}}"
+  - return: {{name: name}}
+security: {{capabilities_required: [interrupts.raise.checkpoint]}}
+""",
+    "queued_v1": """\
+node_id: queued_v1
+type: event_handler
+intent: '{intent}'
+inputs: {{event_id: string, name: string}}
+outputs:
+  success: {{at: timestamp}}
+queue: {{by: name}}
+flow:
+  - {{step: at, operation: clock}}
+  - return: [at]
+security: {{capabilities_required: [clock.read.system]}}
+""",
+    "job_v1": """\
+node_id: job_v1
+type: scheduled_job
+intent: '{intent}'
+inputs: {{scheduled_at: timestamp}}
+outputs:
+  success: {{at: timestamp}}
+schedule: {{cron: 0 0 1 1 *}}
+flow:
+  - return: {{at: scheduled_at}}
+""",
+    "heard_v1": """\
+node_id: heard_v1
+type: event_handler
+intent: '{intent}'
+events: {{topic: news, attempts: 1}}
+inputs: {{event_id: string, payload: integer}}
+outputs:
+  success: {{n: integer}}
+flow:
+  - return: {{n: payload}}
+""",
+}
+_PUBLISH: Final = (
+    "INSERT INTO vesper_outbox (id, topic, payload, event_key, execution, created_at) VALUES (?, ?, ?, ?, ?, ?)"
+)
 _CONFIG: Final = """\
 [[grants]]
 nodes = ["*"]
@@ -102,6 +162,11 @@ allow = ["*"]
 [providers.bank]
 base_url = "{bank}"
 allow_private_addresses = true
+[databases.main]
+dsn = "sqlite:news.db"
+[topics.news]
+url = "outbox:"
+database = "main"
 [traces]
 sample = "100 %"
 [migration]
@@ -150,11 +215,38 @@ def make_project(folder: Path, attacks: Sequence[str]) -> None:
             order = vesper.load(nodes / "order_v1.vsp", host=host)
             for number, attack in enumerate(attacks):
                 order({"event_id": f"{attack[:60]}-{number}", "name": attack})
+            _work(host, nodes, intent, attacks)
             _route(host.config, nodes / "greeting_v1.vsp", attacks)
     for node, attack in (("greeting_v1", attacks[-1].replace("\u2028", "")), ("greeting_v1", attacks[0])):
         settings = ["--config", str(folder / "vesper.toml"), "--why", attack, "--by", attack]
         done = CliRunner().invoke(migrate, ["pin", node, "shadow_direct", "--for", "1d", *settings])
         assert done.exit_code == 0, done.output
+
+
+def _work(host: vesper.Host, nodes: Path, intent: str, attacks: Sequence[str]) -> None:
+    """Leave runs that wait, queued runs, a schedule, and messages that their consumer gives up."""
+    for name, text in _WORK.items():
+        (nodes / f"{name}.vsp").write_text(text.format(intent=intent), encoding="utf-8")
+    asking, queued, _, heard = (vesper.load(nodes / f"{name}.vsp", host=host) for name in _WORK)
+    with closing(sqlite3.connect(nodes.parent / "news.db")) as database:
+        for statement in (OUTBOX_TABLE["sqlite"], *OUTBOX_CONSUMER_TABLES):
+            database.execute(statement)
+        for number, attack in enumerate(attacks):
+            asking.start_run({"event_id": str(number), "name": attack})
+            queued.enqueue({"event_id": f"{attack[:60]}-{number}", "name": attack[:60]})
+            row = (f"{attack[:60]}-{number}", "news", json.dumps(attack), attack, "", "2026-11-18T12:00:00Z")
+            database.execute(_PUBLISH, row)
+        database.commit()
+        host.start()
+        consumers = TopicConsumers(host, [heard])
+        consumers.start()
+        until = time.monotonic() + _WAIT_SECONDS
+        while (
+            len(waiting_runs(host.journal)) < len(attacks) or database.execute("SELECT 1 FROM vesper_outbox").fetchone()
+        ):
+            assert time.monotonic() < until, "the work does not end"
+            time.sleep(0.05)
+        consumers.stop(_WAIT_SECONDS)
 
 
 def _route(config: object, path: Path, attacks: Sequence[str]) -> None:

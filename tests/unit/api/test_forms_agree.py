@@ -25,7 +25,7 @@ from vesper.values.types import ArrayOf, MapOf, OptionalOf, Record, Type
 from vesper.verify.inputs.generator import InputGenerator
 
 START = datetime(2026, 11, 15, 12, tzinfo=UTC)
-_DRAWN = 40
+_DRAWN = 6
 
 
 def as_objects(type_: Type, value: Any) -> Any:

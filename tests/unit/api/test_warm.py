@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import vesper
+from tests.support.nodes import compiled, worked_nodes
 from tests.unit.api.given import ENGINES, NODES, PAYMENT, ROOT
 from vesper.cache import entries as module
 from vesper.cache.entries import Entries, entries
@@ -362,6 +363,12 @@ def test_the_words_are_those_of_the_compiler() -> None:
     assert (warm._SUFFIX, warm._LOCK, warm._FOLDER) == (locate.SUFFIX, lock.LOCK_NAME, locate.FOLDER)
     path = NODES / "payments" / "x.vsp"
     assert callees.collection_of(path) == Path(warm.collection_folder(str(path)))
+
+
+def test_every_worked_node_that_calls_others_can_be_kept() -> None:
+    callers = [path for path in worked_nodes() if compiled(path).callees]
+    assert {compiled(path).agent is not None for path in callers} == {True, False}
+    assert [path.name for path in callers if not warm._MAY_READ_OTHERS.search(path.read_bytes())] == []
 
 
 @pytest.mark.parametrize("path", ["./a//b/./c.vsp", "a/../b.vsp", "/x//y.vsp", "c.vsp", "./c.vsp"])

@@ -379,4 +379,5 @@ def test_a_line_that_is_no_text_is_named(folder: Path) -> None:
     path.write_bytes(b'{"amount": 1}\n\xff\n')
     ran = run("--batch", path, "-o", folder / "out.csv")
     assert ran.exit_code == 1
-    assert "given.jsonl: line 2 is not UTF-8: invalid start byte at byte 1" in ran.output
+    assert "1  failed malformed_row" in ran.output
+    assert "line 2 is not UTF-8: invalid start byte at byte 1" in (folder / "out.csv").read_text(encoding="utf-8")

@@ -30,6 +30,8 @@ def folder(tmp_path: Path) -> Path:
 
 def _run(arguments: list[str], folder: Path, stdout: int) -> subprocess.CompletedProcess[bytes]:
     environment = {**os.environ, "PYTHONIOENCODING": "utf-8:strict"}
+    # Output is buffered, as for most users; images of containers often set it otherwise.
+    environment.pop("PYTHONUNBUFFERED", None)
     command = [sys.executable, "-m", "vesper", *arguments]
     return subprocess.run(
         command, cwd=folder, env=environment, stdout=stdout, stderr=subprocess.PIPE, timeout=60, check=False

@@ -38,6 +38,9 @@ def test_every_kind_of_authentication_counts() -> None:
     "values, where",
     [
         ({"ports": 1}, "serve.ports"),
+        ({"reveal_scope": "pii"}, "serve.runs"),
+        ({"scopes": {"/runs": ["a"]}, "keys": [KEY]}, "serve.runs"),
+        ({"scopes": {"/run": ["a"]}, "keys": [KEY], "runs": True}, "serve.scopes"),
         ({"port": 65_536}, "serve.port"),
         ({"grace": "2h"}, "serve.grace"),
         ({"limits": {"max_body": "1 B"}}, "serve.limits.max_body"),

@@ -119,7 +119,7 @@ def test_an_action_needs_its_role_and_a_reason(tmp_path: Path) -> None:
         assert client.post("/api/hello/x/rename", json={"reason": "too late"}).status_code == 409
         final = client.post("/hello/x/rename", data={"reason": "too late"}, headers={"origin": "http://127.0.0.1:8001"})
         assert (final.status_code, '<p class="lead">hello_v1: the name is final.</p>' in final.text) == (409, True)
-        half = {"content": rb'{"reason": "a typo", "note": "\ud800"}', "headers": {"content-type": "application/json"}}
-        assert client.post("/api/hello/x/rename", **half).status_code == 400
+        half, kind = rb'{"reason": "a typo", "note": "\ud800"}', {"content-type": "application/json"}
+        assert client.post("/api/hello/x/rename", content=half, headers=kind).status_code == 400
         done = client.post("/api/hello/x/rename", json={"reason": "a typo"}).json()
         assert done == {"message": "renamed by ann: a typo", "location": "/hello/x"}

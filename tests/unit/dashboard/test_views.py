@@ -68,7 +68,7 @@ def test_a_store_that_is_away_and_a_bug_are_pages(tmp_path: Path) -> None:
         assert (page.status_code, "The journal: it is locked." in page.text) == (503, True)
         with pytest.raises(ZeroDivisionError):
             client.get("/broken")
-    with TestClient(client.app, base_url=client.base_url, raise_server_exceptions=False) as client:
+    with TestClient(client.app, base_url=str(client.base_url), raise_server_exceptions=False) as client:
         bug = client.get("/broken")
         assert (bug.status_code, "This is a bug in Vesper." in bug.text) == (500, True)
         assert "ZeroDivisionError" not in bug.text

@@ -20,7 +20,7 @@ from tests.unit.debug.subjects import LOADER, PAYMENT, ROOT, compiled_node
 from vesper.api.run_captures import RunCaptures
 from vesper.cli.main import vesper
 from vesper.config.settings import config_from, read_config
-from vesper.debug.responses import AnswerBook, Live, RunStopped
+from vesper.debug.responses import AnswerBook, Live, ManualAnswers, RunStopped
 from vesper.debug.session import Session
 from vesper.engines.outcome import Denied, LimitHit, Returned
 from vesper.engines.registry import PAIR
@@ -73,7 +73,7 @@ def charges(stripe: FakeStripe) -> int:
 
 
 def live(host: Host) -> tuple[Live, Session]:
-    world = Live(host, compiled_node(PAYMENT), "python", INPUTS, NOON)
+    world = Live(host, compiled_node(PAYMENT), "python", INPUTS, NOON, ManualAnswers(compiled_node(PAYMENT)))
     session = Session(compiled_node(PAYMENT), list(PAIR.values()), INPUTS, NOON, AnswerBook(world), loader=LOADER)
     return world, session
 

@@ -224,7 +224,7 @@ def is_installed(program):
     return False
 
 children = []
-for _ in range(20):
+for _ in range(8):
     waiting = [hot() for _ in range(3)]
     child = os.fork()
     if child == 0:
@@ -243,7 +243,7 @@ def test_a_process_that_is_forked_compiles_for_itself() -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-W", "ignore", "-c", FORKS, str(PAYMENT)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=400, check=False)
-    assert (done.returncode, done.stdout.strip()) == (0, "20"), done.stderr
+    assert (done.returncode, done.stdout.strip()) == (0, "8"), done.stderr
 
 
 TWO_FORK = """\

@@ -30,10 +30,15 @@ def _compiled(text: str, folder: str) -> Compiled:
     return compiled
 
 
+def compiled_in(text: str, folder: Path) -> Compiled:
+    """The node that the text is, in a file of the folder."""
+    with _compiling:
+        return _compiled(text.lstrip("\n"), str(folder))
+
+
 def node_from(text: str, folder: Path, host: Host, engine: str = "python") -> Node:
     """The node that the text is. Any number of threads may ask for the same."""
-    with _compiling:
-        compiled = _compiled(text.lstrip("\n"), str(folder))
+    compiled = compiled_in(text, folder)
     return Node(compiled, ENGINES[engine].load(compiled), engine, None, (), host)
 
 

@@ -8,11 +8,18 @@ from contextlib import closing
 from vesper.effects.events.performer import OUTBOX_TABLE
 
 _TYPES = {
-    "sqlite": {"decimal": "text", "moment": "text", "boolean": "integer", "number": "integer PRIMARY KEY"},
+    "sqlite": {
+        "decimal": "text",
+        "moment": "text",
+        "boolean": "integer",
+        "day": "text",
+        "number": "integer PRIMARY KEY",
+    },
     "postgres": {
         "decimal": "numeric",
         "moment": "timestamptz",
         "boolean": "boolean",
+        "day": "date",
         "number": "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
     },
 }
@@ -30,7 +37,7 @@ CREATE TABLE stock (sku text PRIMARY KEY, available bigint, changed_at {moment})
 CREATE TABLE reservations (reservation_id {number}, order_id text, sku text, pieces bigint, state text,
     made_at {moment}, expires_at {moment}, closed_at {moment}, UNIQUE (order_id, sku));
 CREATE TABLE orders (order_id text PRIMARY KEY, customer_id text, region text, amount {decimal}, refunded {boolean},
-    paid_at {moment});
+    paid_at {moment}, shop text, channel text, business_day {day});
 CREATE TABLE customers (customer_id text PRIMARY KEY, email text, language text, wants_mail {boolean});
 CREATE TABLE tickets (ticket_id text PRIMARY KEY, triaged {boolean}, queue text, urgency bigint);
 """

@@ -29,6 +29,7 @@ import redis
 from tests.support.waiting import eventually
 from tests.support.web import FakeStripe, Got, Script, Web, Wire, message, says
 from vesper.api.node import Node
+from vesper.api.runs import RunHandle
 from vesper.compiler import Compiled, compile_source
 from vesper.config.settings import RecoverySettings, config_from
 from vesper.effects.custom.performer import effect, unregister
@@ -108,7 +109,7 @@ class World:
         self._timeouts: dict[str, str] = {}
         monkeypatch.setenv("VESPER_SECRET_STRIPE_API_KEY", STRIPE_KEY)
         monkeypatch.setenv("VESPER_SECRET_GATEWAY_TOKEN", GATEWAY_TOKEN)
-        for name in ("templates", "statements", "logs"):
+        for name in ("templates", "statements", "logs", "reports"):
             (folder / name).mkdir(parents=True, exist_ok=True)
         config = config_from({**self._settings(redis_url), **settings}, folder)
         chance = FixedChance()
@@ -128,12 +129,14 @@ class World:
                     "allow_private_addresses": True,
                     "auth": {"header": "Authorization", "value": "Bearer {secret:stripe_api_key}"},
                 },
-                **{name: self._provider(name) for name in ("mailer", "printer", "agency", "gateway", "bank")},
+                **{
+                    name: self._provider(name) for name in ("mailer", "printer", "agency", "gateway", "bank", "carrier")
+                },
             },
             "databases": {name: {"dsn": self.dsn} for name in ("main", "accounts")},
             "caches": {name: {"url": redis_url} for name in ("rates", "key_lists")},
             "events": {"url": redis_url, "database": "main"},
-            "files": {name: {"path": name} for name in ("templates", "statements", "logs")},
+            "files": {name: {"path": name} for name in ("templates", "statements", "logs", "reports")},
             "journal": {"dsn": self.journal_dsn},
             "recovery": {"enabled": False},
         }
@@ -176,6 +179,19 @@ class World:
 
     def run(self, name: str, **inputs: Any) -> Any:
         outcome = self.node(name)(**inputs, now=NOW)
+        self.outcomes.append((name, outcome))
+        return outcome
+
+    def begin(self, name: str, **inputs: Any) -> RunHandle:
+        """Run a node to its first wait."""
+        handle = self.node(name).start_run(inputs, now=NOW)
+        self.host.keep()
+        return handle
+
+    def finish(self, name: str, handle: RunHandle) -> Any:
+        """Run a node from its last wait to its end."""
+        self.host.keep()
+        outcome = handle.wait(timeout=60)
         self.outcomes.append((name, outcome))
         return outcome
 

@@ -36,3 +36,27 @@ def test_a_frame_runs_a_node(library: Any) -> None:
     assert frame.vesper.run(node, keep=["id"], decimals="text")["fee"][0] == "1.75000"
     with pytest.raises(vesper.BatchError, match="id"):
         frame.vesper.run(node)
+
+
+def test_a_lazy_frame_knows_its_columns_and_runs_when_it_is_collected(monkeypatch: pytest.MonkeyPatch) -> None:
+    node = vesper.load("payment_decision", nodes=NODES, engine="interp")
+    ran: list[int] = []
+    original = type(node).run_batch
+
+    def run_batch(self: vesper.Node, table: Any, **options: Any) -> Any:
+        ran.append(table.height)
+        return original(self, table, **options)
+
+    monkeypatch.setattr(type(node), "run_batch", run_batch)
+    frame = pl.concat([pl.DataFrame(COLUMNS)] * 100)
+    lazy: Any = frame.lazy()
+    plan = lazy.vesper.run(node, keep=["id"], decimals=5)
+    expected = original(node, frame, keep=["id"], decimals=5)
+    assert plan.collect_schema() == expected.schema
+    assert ran == [0]
+    assert plan.collect().equals(expected)
+    assert plan.collect(engine="streaming").equals(expected)
+    fees = plan.filter(pl.col("error").is_null()).select(pl.col("fee").sum())
+    assert fees.collect(engine="streaming").item() == Decimal("175.00000")
+    with pytest.raises(vesper.BatchError, match="id"):
+        lazy.vesper.run("payment_decision", nodes=NODES)

@@ -16,21 +16,29 @@ from typing import Any
 import pytest
 
 import vesper
+from tests.support.models.server import ModelServer
 from tests.support.nodes import ROOT
 from tests.support.waiting import eventually
 from tests.support.web import Web, says
+from tests.support.work.estate import make_work
+from tests.unit.effects.models.budget_nodes import budget_host, node_text, reply
 from tests.unit.host.small import host_in, node_from
 from tests.unit.host.world import answers, status
 from tests.unit.migration.support.hook import Hook
+from tests.unit.migration.support.names import NAME, Project, amounts, decision, settle
 from tests.unit.migration.support.routed import Misbehaving, compiled, lying, payment, routes_in
 from tests.unit.serve.test_server import DECISION, Served, post
+from tests.unit.topics.project import open_project
 from vesper.effects.events.performer import OUTBOX_TABLE
+from vesper.host.host import Host
 from vesper.host.run_metrics import HostWatch
 from vesper.journal.journal import JournalError
 from vesper.migration.router.alerts import Alerts
 from vesper.migration.shadow.guarded_direct import NotAsked
 from vesper.migration.workers.isolation import IsolatedProgram, Workers
 from vesper.observe.metrics import snapshot
+from vesper.queues.watch import QueueWatch
+from vesper.schedules import schedules
 from vesper.values.generated.metrics import BREAKER_STATE, METRICS
 
 ASKS = """
@@ -155,6 +163,15 @@ def _diverge(folder: Path) -> None:
     routes.close()
 
 
+def _follow_lead(folder: Path) -> None:
+    project = Project(folder, decision(1), decision(2, middle="2.50"))
+    routes = project.routes()
+    node = vesper.load(NAME, nodes=project.nodes, engine="python", routes=routes)
+    node.call(next(iter(amounts(500))))
+    settle(routes)
+    routes.close()
+
+
 def _kill_worker(_folder: Path) -> None:
     workers = Workers(size=1)
     workers.start()
@@ -168,6 +185,23 @@ def _kill_worker(_folder: Path) -> None:
     workers.close()
 
 
+def _consume(folder: Path) -> None:
+    with open_project(folder, 'url = "memory:"') as project, project.consuming() as consumer:
+        project.publish(1)
+        eventually(lambda: project.lines() == [1])
+        consumer.measure()
+
+
+def _work(folder: Path) -> None:
+    """Leave a dead letter and runs in a queue, and a schedule that missed days before it ran."""
+    with Host(make_work(folder)) as host:
+        QueueWatch(host).look()
+        report = vesper.load(folder / "nodes" / "report_v1.vsp", engine="python", host=host)
+        later_us = host.journal.now_us() + 4 * 86_400_000_000
+        schedules.store_now_us = lambda host: later_us  # noqa: ARG005  # the name is part of its type
+        schedules.Schedules(host, [report]).step()
+
+
 def _serve(_folder: Path) -> None:
     served = Served([vesper.load(DECISION, engine="interp")])
     before = value_of("sir.executions.total", "payment_decision_v1", "direct") or 0
@@ -177,9 +211,28 @@ def _serve(_folder: Path) -> None:
     served.close()
 
 
+def _ask_model(folder: Path) -> None:
+    """Ask a model twice within a budget of one request."""
+    with ModelServer(reply) as server, budget_host(folder, server) as host, vesper.budget(calls=1):
+        node = node_from(node_text(), folder, host)
+        assert [node(event_id="one").ok, node(event_id="two").ok] == [True, False]
+
+
 def print_moved_metrics(path: str) -> None:
     moved: set[str] = set()
-    for work in (_call_provider, _relay_events, _recover, _lose_journal, _diverge, _kill_worker, _serve):
+    for work in (
+        _call_provider,
+        _relay_events,
+        _recover,
+        _lose_journal,
+        _diverge,
+        _follow_lead,
+        _kill_worker,
+        _consume,
+        _work,
+        _serve,
+        _ask_model,
+    ):
         folder = Path(path) / work.__name__
         folder.mkdir()
         before = _values()

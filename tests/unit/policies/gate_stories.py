@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from tests.proofs.policies.reference import breaker, concurrency, rate_limit
+from tests.proofs.policies.reference import breaker, concurrency, rate_limit, tokens
 from tests.proofs.policies.reference.gate import Rule
 from vesper.policies.settings import Policy
 
@@ -20,6 +20,8 @@ RULES = (
     Rule(breaker.Rule(3, 30_000, 30_000), None, None),
     Rule(None, concurrency.Rule(3), None),
     Rule(None, None, rate_limit.Rule(1_000_000_000, 7)),
+    Rule(_SHUT, None, _PACE, tokens.Rule(100, SECOND, 40)),
+    Rule(None, None, None, tokens.Rule(3, 50_000, 3)),
 )
 
 
@@ -33,6 +35,9 @@ def policy_of(rule: Rule) -> Policy:
         found["concurrency"] = rule.concurrency.limit
     if rule.rate is not None:
         found |= {"rate_limit": rule.rate.limit, "rate_per_us": rule.rate.per_us, "rate_burst": rule.rate.burst}
+    if rule.tokens is not None:
+        found |= {"token_limit": rule.tokens.limit, "token_per_us": rule.tokens.per_us}
+        found["token_burst"] = rule.tokens.burst
     if rule.attempt_us is not None:
         found["timeout_us"] = rule.attempt_us
     return found

@@ -41,9 +41,9 @@ def test_the_machines_read_what_the_front_end_writes() -> None:
     assert Rule.of(policy, "read") == Rule(
         3, ("timeout", "unavailable", "http_500", "http_503"), 50_000, 4, LONGEST_DELAY_US, True
     )
-    assert gate.Rule.of(policy) == gate.Rule(breaker.Rule(5, 30 * SECOND, 60 * SECOND), None, None, 2 * SECOND)
+    assert gate.Rule.of(policy) == gate.Rule(breaker.Rule(5, 30 * SECOND, 60 * SECOND), attempt_us=2 * SECOND)
     notice = compiled("orders/shipment_notice_v1.vsp").grants.policy
-    assert gate.Rule.of(notice) == gate.Rule(None, concurrency.Rule(10), rate_limit.Rule(50, SECOND), 5 * SECOND)
+    assert gate.Rule.of(notice) == gate.Rule(None, concurrency.Rule(10), rate_limit.Rule(50, SECOND), None, 5 * SECOND)
 
 
 @pytest.mark.parametrize(

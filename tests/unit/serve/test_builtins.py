@@ -6,6 +6,7 @@ import json
 from types import SimpleNamespace
 from typing import Any
 
+from vesper.host.background_work import WorkState
 from vesper.journal.journal import JournalError
 from vesper.serve.builtins import Builtins
 
@@ -28,6 +29,8 @@ def service(journal: Journal, killed: bool = False) -> Any:
     return SimpleNamespace(
         has_effects=True,
         nodes=[],
+        work_problems={},
+        work=SimpleNamespace(states=lambda: [WorkState("keeper", True, "/srv/journal.db is away")]),
         host=SimpleNamespace(journal=journal, redact=str),
         routes=SimpleNamespace(migration=SimpleNamespace(kill_switch=switch, contact_age_seconds=0.5)),
     )
@@ -43,7 +46,9 @@ def test_anonymous_callers_see_no_names_of_people() -> None:
     status, ready = page(builtins, "/readyz", killed)
     assert (status, ready["is_killed"], ready["in_doubt"]) == (200, True, 2)
     for name in ("/readyz", "/status"):
-        assert "alice" not in json.dumps(page(builtins, name, killed))
+        shown = json.dumps(page(builtins, name, killed))
+        assert "alice" not in shown
+        assert "/srv" not in shown
     assert page(builtins, "/status", killed, is_named=True)[1]["kill_switch"]["who"] == "alice@example.com"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import queue
 import socket
 import ssl
 import threading
@@ -20,7 +21,7 @@ from tests.support.waiting import eventually
 from tests.support.web import Authority
 from tests.unit.migration.router.test_route import Here
 from tests.unit.migration.support.routed import payment, put_into
-from vesper._direct import HttpCall, HttpServer
+from vesper._direct import HttpCall, HttpServer, HttpStream
 from vesper.api.node import Node
 from vesper.config.serve import ServeSettings
 from vesper.engines.engine import FastEntry
@@ -280,3 +281,33 @@ def test_tls_with_client_certificates_and_their_renewal(served: Callable[..., Se
     plain = http.client.HTTPConnection("127.0.0.1", here.port, timeout=PATIENCE)
     with pytest.raises((http.client.HTTPException, ConnectionError)):
         post(plain, "payment_decision_v1")
+
+
+def test_an_answer_is_written_part_by_part_until_its_stream_or_its_client_ends(served: Callable[..., Served]) -> None:
+    streams: queue.Queue[HttpStream] = queue.Queue()
+
+    def run(here: Served, call: HttpCall) -> None:
+        streams.put(call.stream(200, [("Content-Type", "text/event-stream")]))
+        with pytest.raises(RuntimeError, match="answer already"):
+            call.send(200, [], b"")
+
+    here = served([vesper.load(DECISION, engine="python")], run)
+    request = "POST /nodes/payment_decision_v1 HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+    request += f"Content-Length: {len(BODY)}\r\n\r\n{BODY}"
+    with socket.create_connection(("127.0.0.1", here.port), PATIENCE) as client:
+        client.sendall(request.encode())
+        stream = streams.get(timeout=PATIENCE)
+        assert stream.send(b"one\n")
+        answer = client.makefile("rb")
+        head = b"".join(iter(answer.readline, b"\r\n"))
+        assert b"content-length" not in head
+        assert b"connection: close" in head
+        assert answer.readline() == b"one\n"  # before the next part exists
+        assert stream.send(b"two\n")
+        stream.close()
+        assert not stream.send(b"three\n")
+        assert answer.read() == b"two\n"
+    with socket.create_connection(("127.0.0.1", here.port), PATIENCE) as client:
+        client.sendall(request.encode())
+        stream = streams.get(timeout=PATIENCE)
+    eventually(lambda: not stream.send(b""))  # noticed without a write

@@ -505,4 +505,4 @@ def test_the_module_is_there_under_its_name() -> None:
 
     assert testing is vesper.testing
     assert "testing" in dir(vesper)
-    assert set(testing.__all__) == {name for name in vars(testing) if name[0].isupper()} | {"fixed_sources"}
+    assert set(testing.__all__) == {name for name in vars(testing) if name[0].isupper()} | {"fixed_sources", "model"}

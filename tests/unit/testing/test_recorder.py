@@ -272,7 +272,7 @@ def stubs_of(case: Case) -> Stubs:
     for each in case.effects:
         if each.fails is not None:
             stubs.answer(each.path, fails=each.fails, times=1)
-        else:
+        elif not each.is_due:
             stubs.answer(each.path, plain(each.returns), times=1)
     return stubs
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -70,6 +71,7 @@ def test_filters_select_by_node_result_time_key_and_id(place: Place) -> None:
         (keyed,) = runs(place, 1)
     place.failures = ["effect_failed"]
     (failed,) = runs(place, 1)
+    time.sleep(0.01)  # the filters of time below lie between these two
     (other,) = runs(place, 1, node_text("refund_v2"))
     doubtful = place.in_doubt(node_text())
     left = place.left(node_text())

@@ -84,7 +84,7 @@ def worlds(stack: ExitStack, live: bool, config: Path | None) -> Callable[[Subje
         named = arguments.get("config")
         try:
             host = stack.enter_context(host_or_exit(config if named is None else Path(str(named))))
-            return Live(host, subject.compiled, subject.engines[0].name, subject.inputs, subject.now)
+            return Live(host, subject.compiled, subject.engines[0].name, subject.inputs, subject.now, subject.manual)
         except click.ClickException as problem:
             raise Refused(problem.message) from None
 

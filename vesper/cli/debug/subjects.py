@@ -105,7 +105,7 @@ def open_live_world(subject: Subject, config: Path | None) -> Iterator[Live]:
 
     with host_or_exit(config) as host:
         try:
-            world = Live(host, subject.compiled, subject.engines[0].name, subject.inputs, subject.now)
+            world = Live(host, subject.compiled, subject.engines[0].name, subject.inputs, subject.now, subject.manual)
         except ConfigError as problem:
             raise click.ClickException(str(problem)) from None
         try:

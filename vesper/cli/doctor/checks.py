@@ -58,6 +58,19 @@ def check_grants(settings: Config, nodes: Mapping[str, Node | None]) -> Iterator
             yield Finding("error", problem.where, str(problem).removeprefix(f"{problem.where}: "))
 
 
+def check_providers(settings: Config) -> Iterator[Finding]:
+    """Yield the merged settings of each provider, and secrets that it needs and the source does not have."""
+    performers = Performers(replace(settings, path=None, modules=()), {})
+    for name, provider in settings.parts.providers.items():
+        yield Finding("ok", f"providers.{name}", str(provider))
+        for secret in sorted(provider.secret_names()):
+            try:
+                performers.secrets.text(secret)
+            except EffectFailed as problem:
+                advice = "without it no request can be sent"
+                yield Finding("warning", f"providers.{name}", performers.secrets.redact(str(problem)), advice)
+
+
 def check_databases(settings: Config) -> Iterator[Finding]:
     """Yield databases that cannot be reached, and roles with rights that no node needs."""
     performers = Performers(replace(settings, path=None, modules=()), {})

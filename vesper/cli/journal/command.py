@@ -12,6 +12,7 @@ import click
 
 from vesper.cli.engine_names import EngineChoice
 from vesper.cli.exits import FINE, OUR_BUG, WRONG_INPUT
+from vesper.cli.journal.bulk import cancel_command, retry_command
 from vesper.cli.journal.open_journal import (
     current_user,
     find_execution,
@@ -152,7 +153,7 @@ def show_command(execution: str, config: Path | None, dsn: str | None, style: st
         gives: dict[str, str] = {}
         if doubts:
             from vesper.host.finishing import compiled_of
-            from vesper.host.resolving import plan_of
+            from vesper.host.recovery.resolving import plan_of
 
             compiled = compiled_of(journal, recorded)
             gives = {each.path: str(plan_of(compiled, each.path).gives) for each in doubts}
@@ -212,7 +213,7 @@ def resolve_command(
     step declares. Be certain before you use --not-done: the step is performed now.
     """
     from vesper.host.finishing import check_can_finish, quiet_host
-    from vesper.host.resolving import Given, left_out_text, resolve
+    from vesper.host.recovery.resolving import Given, left_out_text, resolve
 
     if (result is not None) + (failed is not None) + not_done != 1:
         raise click.UsageError("give the outcome with exactly one of --result, --failed and --not-done")
@@ -244,6 +245,9 @@ def _finish(host: Host, recorded: Recorded, engine: str | None) -> int:
         finished = resume_execution(host, recorded.summary, engine)
     except NotTaken as reason:
         click.echo(f"another process continues it: {reason}")
+        return FINE
+    if finished.is_waiting:
+        click.echo(printable(finished.why))
         return FINE
     if finished.outcome is None:
         click.echo(f"it cannot continue: {printable(finished.why)}", err=True)
@@ -297,6 +301,10 @@ def recover_command(config: Path | None, dsn: str | None, engine: str | None, li
         if doubtful:
             click.echo(f"{_count_text(doubtful)} in doubt; `vesper journal list --status in_doubt` lists them")
     sys.exit(code)
+
+
+command.add_command(cancel_command)
+command.add_command(retry_command)
 
 
 # -- prune, erase, verify -------------------------------------------------------------------------

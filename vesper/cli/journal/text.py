@@ -14,7 +14,7 @@ from vesper.cli.output.value_lines import pad, value_lines
 from vesper.host.masking import SENSITIVE
 from vesper.journal.entry import Stored
 from vesper.journal.entry_text import ERASED, effect_text, entry_values, limit_lines, words
-from vesper.journal.journal import Recorded, Status, Summary
+from vesper.journal.journal import Recorded, Summary
 from vesper.journal.moments import moment_json, time_text, took_text
 from vesper.journal.typed_json import encode
 from vesper.language.diagnostics.excerpt import display_width
@@ -49,7 +49,7 @@ def list_lines(summaries: Sequence[Summary], now_us: int) -> list[str]:
     shorts = short_ids([each.execution for each in summaries])
     rows = [["execution", "node", "status", "outcome", "started", "took", "engine"]]
     for each in summaries:
-        until = now_us if each.status is Status.RUNNING else each.updated_us
+        until = now_us if each.status.is_under_way else each.updated_us
         rows.append(
             [
                 printable(shorts[each.execution]),
@@ -93,12 +93,12 @@ def show_lines(recorded: Recorded, now_us: int, reveals: bool) -> list[str]:
 
 def _header(recorded: Recorded, now_us: int, reveals: bool) -> list[str]:
     each = recorded.summary
-    until = now_us if each.status is Status.RUNNING else each.updated_us
+    until = now_us if each.status.is_under_way else each.updated_us
     rows: dict[str, str] = {
         "node": f"{each.node_id}, as of {each.semantic_hash[:12]}",
         "status": words(each.status) + (f": {words(each.outcome)}" if each.outcome else ""),
         "started": time_text(each.started_us, 3),
-        "took": took_text(until - each.started_us) + (" so far" if each.status is Status.RUNNING else ""),
+        "took": took_text(until - each.started_us) + (" so far" if each.status.is_under_way else ""),
         "engine": each.engine,
         "owner": f"{each.owner or 'no process'}, fence {each.fence}",
     }

@@ -15,7 +15,7 @@ from vesper.journal.moments import number, time_text
 from vesper.migration.stores.configured import short_epoch
 from vesper.migration.stores.history_text import parse_record, record_lines
 from vesper.migration.stores.ledger import verify_history
-from vesper.migration.stores.store import WHOLE, Line, NodeKey, Store, keys_of
+from vesper.migration.stores.store import WHOLE, Line, NodeKey, Store, keys_of, name_key, names_of
 from vesper.values.model import printable
 
 
@@ -45,7 +45,9 @@ def history_command(
     with open_configured_store(config, dsn) as opened:
         store = opened.store
         if node is None:
-            keys = [WHOLE, *keys_of(store)]
+            keys = [WHOLE, *map(name_key, names_of(store)), *keys_of(store)]
+        elif epoch is None and node in names_of(store):
+            keys = [name_key(node)]
         else:
             keys = find_keys(store, node) if epoch is None else [find_key(opened, node, epoch)]
         found = _read_histories(store, keys)
@@ -75,7 +77,9 @@ def _read_histories(store: Store, keys: Sequence[NodeKey]) -> dict[NodeKey, Sequ
 
 
 def _title(key: NodeKey) -> str:
-    return "all nodes" if key == WHOLE else f"{printable(key.node)}, epoch {short_epoch(key.epoch)}"
+    if not key.epoch:
+        return printable(key.node) or "all nodes"
+    return f"{printable(key.node)}, epoch {short_epoch(key.epoch)}"
 
 
 def _is_since(line: Line, since_us: int | None) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -238,6 +239,43 @@ def flow_command(node: str, root: Path) -> None:
     click.echo(draw_flow(compiled, is_file=True), nl=False)
 
 
+@command.command("schedule")
+@click.argument("node", type=NODE)
+@nodes_option
+@style_option
+def schedule_command(node: str, root: Path, style: str) -> None:
+    """Show the waves of a node: the requests and calls that are open at the same time."""
+    compiled = compile_or_exit(find_node(node, root), is_run=False)
+    from vesper.cli.nodes.schedule import schedule_json, schedule_lines, waves_of
+
+    waves = waves_of(compiled.node.body)
+    if style == "json":
+        _print_json(schedule_json(compiled.node, waves))
+        return
+    requests = sum(map(len, waves))
+    click.echo("\n".join(schedule_lines(waves)) + "\n" if waves else "", nl=False)
+    what = "request or call" if requests == 1 else "requests and calls"
+    click.echo(f"{requests:,} {what} in {_number(len(waves), 'wave')}")
+
+
+@command.command("cost")
+@click.argument("node", type=NODE)
+@click.option("--model", metavar="NAME", help="A configured model, or one of the table of prices, instead of its own.")
+@nodes_option
+@config_option("with the models")
+@style_option
+def cost_command(node: str, model: str | None, root: Path, config: Path | None, style: str) -> None:
+    """Show the most that one execution of a node spends on models."""
+    compiled = compile_or_exit(find_node(node, root), is_run=False)
+    from vesper.cli.nodes.cost import cost_json, cost_lines, worst_case
+
+    report = worst_case(compiled, model, config)
+    if style == "json":
+        _print_json(cost_json(compiled, report))
+        return
+    click.echo("\n".join(cost_lines(compiled, report)))
+
+
 @command.command("graph")
 @nodes_option
 @no_cache_option
@@ -308,6 +346,26 @@ def parameters_command(root: Path, day: str | None, style: str, names: tuple[str
     for each in found:
         click.echo("\n".join(parameter_lines(each, on)))
     click.echo(_number(len(found), "parameter"))
+
+
+@command.command("diff")
+@nodes_option
+@click.option("--git", "revision", metavar="REV", help="Compare NODE with itself at this revision of git.")
+@click.option("--all", "with_all", is_flag=True, help="List differences in tests and in text alone too.")
+@click.option("--follow", is_flag=True, help="Show the differences of called nodes too.")
+@style_option
+@click.argument("names", type=NODE, nargs=-1, required=True, metavar="NODE [NODE]")
+def diff_command(
+    root: Path, revision: str | None, with_all: bool, follow: bool, style: str, names: tuple[str, ...]
+) -> None:
+    """Show what changed between two versions of a node, in words.
+
+    With one NODE its newest version is compared with the one before. A NODE may be one of a revision of git:
+    `HEAD~1:nodes/fee_v1.vsp`. The exit code is 0 without a difference in meaning, 1 with one, 2 for wrong arguments.
+    """
+    from vesper.cli.nodes.diff import show_diff
+
+    sys.exit(show_diff(names, root, revision, style, with_all, follow))
 
 
 @command.command("lock")

@@ -55,7 +55,8 @@ def command(
             found[route] = max(other, compiled, key=lambda each: _version(each.node.node_id))
     if not found:
         raise click.UsageError("no node has `http`: add it to a handler, or name functions by --expose")
-    text = openapi_json(found.values(), settings, title) + b"\n"
+    has_runs = settings.has_runs and not all(each.node.is_pure() for each in found.values())
+    text = openapi_json(found.values(), settings, title, has_runs) + b"\n"
     if target is None:
         click.echo(text.decode(), nl=False)
         return

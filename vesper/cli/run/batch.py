@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from vesper.batch.files import Source
 
 
-def run_batch(path: Path, table: Path, options: RunOptions) -> int:
-    """Run the node on every row of the table, print a summary, and return the exit code."""
-    out = _output_file(table, options)
+def run_batch(path: Path, options: RunOptions) -> int:
+    """Run the node on every row of the tables, print a summary, and return the exit code."""
+    out = _output(options)
     compiled = compile_or_exit(path, overlay=options.overlay)
     engine = FIRST_TIER if options.engine == REFERENCE else options.engine
     program = load_or_exit(ENGINES[engine], compiled)
@@ -46,12 +46,18 @@ def run_batch(path: Path, table: Path, options: RunOptions) -> int:
 
     try:
         with ProgressLine("running", 1.0) as line:
-            progress = _job(compiled, program, table, out, options).do(options.resume, report)
+            if _is_one_file(options, out):
+                progress = _job(compiled, program, options.batch[0], out, options).do(options.resume, report)
+            else:
+                from vesper.cli.run.partitions import run_partitions
+
+                node = batch_of(compiled, program, options.limits_for(compiled))
+                progress = run_partitions(node, engine, out, options, report)
     except BatchError as error:
         click.echo(f"error: {error}", err=True)
         return WRONG_INPUT
     except OSError as error:
-        click.echo(f"error: {error.filename or table}: {error.strerror or error}", err=True)
+        click.echo(f"error: {error.filename or options.batch[0]}: {error.strerror or error}", err=True)
         return WRONG_INPUT
     except KeyboardInterrupt:
         click.echo("stopped; the same command with --resume continues", err=True)
@@ -62,36 +68,51 @@ def run_batch(path: Path, table: Path, options: RunOptions) -> int:
     return WRONG_INPUT if progress.errors else FINE
 
 
+def _is_one_file(options: RunOptions, out: Path) -> bool:
+    """Return whether one file is read in order into another one, without partitions."""
+    from vesper.batch.partitioned_job import is_file_name
+    from vesper.batch.partitions import is_pattern
+
+    (first, *more) = options.batch
+    is_one = not more and not first.is_dir() and not is_pattern(first)
+    return is_one and options.cluster is None and is_file_name(out)
+
+
 def _job(compiled: Compiled, program: Program, table: Path, out: Path, options: RunOptions) -> jobs.Job:
     from vesper.batch.files import format_of
 
-    limits = options.limits_for(compiled)
-    node = batch_of(compiled, program, limits)
-    decimals = _read_decimals(options.decimals, format_of(out))
-    identity = {
-        "keep": options.keep,
-        "decimals": decimals,
-        "start": options.start,
-        "limits": [limits.fuel, limits.seconds, limits.memory],
-    }
+    node = batch_of(compiled, program, options.limits_for(compiled))
+    decimals = read_decimals(options.decimals, format_of(out))
     return jobs.Job(
         table,
         out,
         compiled.node.node_id,
         compiled.semantic_hash,
-        identity,
+        identity_of(node, options, decimals),
         scalar_text(read_start(options.start)),
         _runner(node, options, decimals),
         rows_a_part=jobs.ROWS_A_PART,
     )
 
 
-def _output_file(table: Path, options: RunOptions) -> Path:
-    if str(table) == "-" or str(options.output) == "-":
+def identity_of(node: Batch, options: RunOptions, decimals: Decimals) -> dict[str, Any]:
+    """Return the options that a continued job must have too."""
+    limits = node.limits
+    assert limits is not None
+    return {
+        "keep": options.keep,
+        "decimals": decimals,
+        "start": options.start,
+        "limits": [limits.fuel, limits.seconds, limits.memory],
+    }
+
+
+def _output(options: RunOptions) -> Path:
+    if "-" in map(str, (*options.batch, options.output)):
         raise click.UsageError("--batch needs files, because it can be resumed: replace `-` by a file name")
     if options.output is None:
         raise click.UsageError("--batch needs -o OUT, a file for the results")
-    if options.output.resolve() == table.resolve():
+    if options.output.resolve() in [each.resolve() for each in options.batch]:
         raise click.UsageError("-o OUT is the file that --batch reads: name another one")
     twice = next((name for name in options.keep if options.keep.count(name) > 1), None)
     if twice is not None:
@@ -99,7 +120,7 @@ def _output_file(table: Path, options: RunOptions) -> Path:
     return options.output
 
 
-def _read_decimals(text: str | None, kind: str) -> Decimals:
+def read_decimals(text: str | None, kind: str) -> Decimals:
     """Read `--decimals`. Files without column types get texts, which keep the digits of each number."""
     if text is None:
         return "text" if kind in ("csv", "jsonl") else None
@@ -111,15 +132,10 @@ def _read_decimals(text: str | None, kind: str) -> Decimals:
 
 
 def _runner(node: Batch, options: RunOptions, decimals: Decimals) -> Any:
-    from vesper.batch.files import split_lines, with_kept
+    wanted = Wanted(options.threads, options.keep, decimals)
 
     def run(source: Source, table: pa.Table, start: str) -> pa.Table:
-        if source.form == "json" and options.keep:
-            lines, kept = split_lines(table, options.keep)
-            wanted = Wanted(options.threads, (), decimals, form=source.form)
-            return with_kept(kept, node.run(lines, wanted, read_start(start)))
-        wanted = Wanted(options.threads, options.keep, decimals, form=source.form)
-        return node.run(table, wanted, read_start(start))
+        return node.run_form(source.form, table, wanted, read_start(start))
 
     return run
 

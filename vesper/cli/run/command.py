@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from vesper.cli.load_node import compile_or_exit, find_node, has_effects
+from vesper.cli.exits import FINE, WRONG_INPUT
+from vesper.cli.load_node import compile_or_exit, find_lead, has_effects
 from vesper.cli.run.inputs import print_refusal, read_inputs, read_start
 from vesper.cli.run.options import AUTO, RunOptions, RunRequest, check_combination, run_options
 
@@ -29,19 +30,23 @@ def command(context: click.Context, /, **given: Any) -> None:
     `--json` takes all inputs as one object; its numbers are exact. `--format json` prints values in the same form, so
     outputs can be inputs of another run.
 
+    A run that waits (`sleep`, `wait_for`, `interrupt`) prints what it waits for, with exit code 0: `vesper serve` or
+    `vesper work` continues it. `--wait` stays and continues it here.
+
     `--batch FILE -o OUT` runs the node on every row of a table. OUT has a column for each output, and a column `error`
-    that is empty for rows with outputs. `--resume` continues an interrupted batch.
+    that is empty for rows with outputs. `--resume` continues an interrupted batch. Several files, a folder or a pattern
+    run in parts; where OUT is a folder it has a file for each part. `--on ray` runs the parts on Ray.
 
     Exit codes: 0 the node returned (or met its --case; with --batch, on every row), 1 any other outcome, or the inputs
     do not fit, 2 usage, 3 a bug in Vesper (an engine is at fault, or two engines disagree).
     """
     options = RunOptions(**given)
     check_combination(context)
-    path = find_node(options.node, options.root)
-    if options.batch is not None:
+    path = find_lead(options.node, options.root, options.config)
+    if options.batch:
         from vesper.cli.run.batch import run_batch
 
-        sys.exit(run_batch(path, options.batch, options))
+        sys.exit(run_batch(path, options))
     compiled = compile_or_exit(path, overlay=options.overlay)
     if options.case_name is not None:
         from vesper.cli.run.cases import run_case
@@ -56,14 +61,26 @@ def command(context: click.Context, /, **given: Any) -> None:
 
 def _run(request: RunRequest) -> int:
     """Select the kind of run by the engine option and the effects of the node."""
-    if request.options.engine == AUTO:
-        from vesper.cli.run.routed import run_routed
+    if not has_effects(request.compiled) and request.options.engine != AUTO:
+        from vesper.cli.run.pure import run_pure
 
-        return run_routed(request)
-    if has_effects(request.compiled):
+        return run_pure(request)
+    from vesper.host.waiting import RunWaits
+
+    try:
+        if request.options.engine == AUTO:
+            from vesper.cli.run.routed import run_routed
+
+            return run_routed(request)
         from vesper.cli.run.hosted import run_with_effects
 
         return run_with_effects(request)
-    from vesper.cli.run.pure import run_pure
+    except RunWaits as waits:
+        from vesper.cli.run.hosted import NOT_RECORDED
+        from vesper.cli.run.output import print_wait
 
-    return run_pure(request)
+        print_wait(waits, request.options.style)
+        if request.options.record is None:
+            return FINE
+        click.echo(f"error: not recorded: {NOT_RECORDED}", err=True)
+        return WRONG_INPUT

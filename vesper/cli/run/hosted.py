@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,8 +24,11 @@ from vesper.engines.engine import Limits, Program
 from vesper.engines.outcome import Denied, Failed, Outcome, Returned
 from vesper.host.host import Host
 from vesper.host.in_doubt import InDoubt
+from vesper.host.keyed_runs import outcome_with_reason
 from vesper.host.plans import MachineConflict
-from vesper.host.prepared import Prepared
+from vesper.host.prepared import Prepared, Ran
+from vesper.host.waiting import RunWaits
+from vesper.host.waiting_runs import ended_run
 from vesper.journal.journal import JournalError
 from vesper.migration.shadow.journal_replay import ReplayResult, follow
 from vesper.testing.recorder import NotRecorded, Recorder
@@ -32,6 +36,9 @@ from vesper.testing.recorder import NotRecorded, Recorder
 if TYPE_CHECKING:
     from vesper._direct import Running
     from vesper.api.explanation.model import Explanation
+
+NOT_RECORDED = "the run left memory to wait; `vesper traces to-test EXECUTION` writes a case of it when it has ended"
+_POLL_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +65,14 @@ def run_with_effects(request: RunRequest) -> int:
     options = request.options
     programs = load_programs(request.compiled, options.engines, options.is_sandboxed)
     ran = run_hosted(
-        request.compiled, programs, request.inputs, request.now, options.limits, options.config, options.record
+        request.compiled,
+        programs,
+        request.inputs,
+        request.now,
+        options.limits,
+        options.config,
+        options.record,
+        options.waits,
     )
     leader = options.engines[0]
     explanation = None
@@ -128,10 +142,11 @@ def run_hosted(
     limits: Limits,
     config: Path | None,
     record: Path | None = None,
+    waits: bool = False,
 ) -> HostedRun:
     """Run the node on the first engine; the others receive its records and perform nothing.
 
-    `record` is the file for the run as a test case.
+    `record` is the file for the run as a test case. Raises `RunWaits` unless the command `waits` for the end.
     """
     leader, *followers = programs
     not_recorded = None
@@ -148,6 +163,12 @@ def run_hosted(
                 if problem.ran is None:
                     raise
                 ran, not_recorded = problem.ran, str(problem)
+            except RunWaits as wait:
+                if not waits:
+                    raise
+                click.echo(f"{wait.description} (execution {wait.execution})", err=True)
+                ran = _wait_for_end(real, wait.execution)
+                not_recorded = None if record is None else NOT_RECORDED
             followed: dict[str, ReplayResult] = {}
             is_known = host.knows(ran.execution)
             stored = host.journal.read(ran.execution).entries if is_known else ()
@@ -163,6 +184,13 @@ def run_hosted(
         except KeyboardInterrupt:
             raise click.ClickException(_interruption_text(begun)) from None
     return HostedRun(ran.outcome, ran.execution, followed, not_recorded, ran.execution if is_known else None, why)
+
+
+def _wait_for_end(host: Host, execution: str) -> Ran:
+    """Stay until the run has ended; the keeper of this process continues it."""
+    while (recorded := ended_run(host, execution)) is None:
+        time.sleep(_POLL_SECONDS)
+    return Ran(execution, outcome_with_reason(recorded))
 
 
 def _interruption_text(begun: Sequence[Running]) -> str:

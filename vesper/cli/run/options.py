@@ -79,6 +79,7 @@ run_options = apply_options(
         metavar="FILE",
         help="Write the run with its requests and answers to FILE, as a test case.",
     ),
+    click.option("--wait", "waits", is_flag=True, help="Stay until a run that waits has ended."),
     click.option("--trace", "is_traced", is_flag=True, help="Keep a trace of the run and print its id."),
     click.option(
         "--explain",
@@ -88,15 +89,32 @@ run_options = apply_options(
     ),
     click.option(
         "--batch",
+        multiple=True,
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="Run the node on every row of a .parquet, .arrow, .csv or .jsonl file, on the direct engine.",
+        help="Run the node on every row of a .parquet, .arrow, .csv or .jsonl file, on the direct engine. FILE may be "
+        "a folder or a pattern in quotes; repeat for more.",
     ),
     click.option(
-        "--output", "-o", type=click.Path(path_type=Path), metavar="OUT", help="File for the results of --batch."
+        "--output",
+        "-o",
+        type=click.Path(path_type=Path),
+        metavar="OUT",
+        help="File for the results of --batch; without such a suffix, a folder of parts with a manifest.",
+    ),
+    click.option(
+        "--on",
+        "cluster",
+        metavar="CLUSTER",
+        help="Run --batch on Ray: `ray` starts a local cluster and ends it, `ray:auto` uses the one of this machine, "
+        "ray://HOST:PORT another.",
     ),
     click.option("--resume", is_flag=True, help="Continue an interrupted --batch."),
-    click.option("--threads", type=click.IntRange(1, 1_024), help="Threads of --batch; by default one per processor."),
+    click.option(
+        "--threads",
+        type=click.IntRange(1, 1_024),
+        help="Threads of --batch, or workers on Ray; by default one per processor.",
+    ),
     click.option("--keep", multiple=True, metavar="COLUMN", help="Column of --batch to copy to OUT; repeat for more."),
     click.option("--decimals", metavar="N|text", help="Decimal places of decimals in OUT, or `text`."),
 )
@@ -121,10 +139,12 @@ class RunOptions:
     case_name: str | None
     config: Path | None
     record: Path | None
+    waits: bool
     is_traced: bool
     is_explained: bool
-    batch: Path | None
+    batch: tuple[Path, ...]
     output: Path | None
+    cluster: str | None
     resume: bool
     threads: int | None
     keep: tuple[str, ...]
@@ -172,12 +192,12 @@ def check_combination(context: click.Context) -> None:
                 raise click.UsageError(f"--explain cannot be combined with {option}")
     if given["is_sandboxed"]:
         _check_sandbox(context)
-    if given["batch"] is not None:
+    if given["batch"]:
         _check_batch(context)
         return
-    for name in ("output", "resume", "threads", "keep", "decimals"):
+    for name in ("output", "resume", "threads", "keep", "decimals", "cluster"):
         if given[name]:
-            raise click.UsageError(f"--{name} requires --batch FILE")
+            raise click.UsageError(f"--{'on' if name == 'cluster' else name} requires --batch FILE")
     if given["engine"] == AUTO:
         for name, option in _NOT_ROUTED.items():
             if given[name]:
@@ -194,7 +214,7 @@ def check_combination(context: click.Context) -> None:
 def _check_sandbox(context: click.Context) -> None:
     """Refuse options that leave the sandbox."""
     for name, option in {"batch": "--batch", "case_name": "--case"}.items():
-        if context.params[name] is not None:
+        if context.params[name]:
             raise click.UsageError(f"--sandbox cannot be combined with {option}")
     is_given = context.get_parameter_source("engine") is not click.core.ParameterSource.DEFAULT
     if is_given and context.params["engine"] != _SANDBOX_ENGINE:
@@ -213,6 +233,9 @@ def _check_batch(context: click.Context) -> None:
     }.items():
         if context.params[name]:
             raise click.UsageError(f"--batch cannot be combined with {option}")
+    cluster = context.params["cluster"]
+    if cluster is not None and cluster not in ("ray", "ray:auto") and not cluster.startswith("ray://"):
+        raise click.UsageError(f"--on {cluster}: write `ray`, `ray:auto` or ray://HOST:PORT")
     is_given = context.get_parameter_source("engine") is not click.core.ParameterSource.DEFAULT
     if is_given and context.params["engine"] in (REFERENCE, BOTH, AUTO):
         raise click.UsageError(f"--batch runs on the direct engine: omit --engine, or write --engine {DIRECT}")

@@ -17,10 +17,12 @@ from vesper.compiler import Compiled
 from vesper.engines.compare import same_outcome
 from vesper.engines.engine import Limits, Program
 from vesper.engines.outcome import EngineFault, LimitHit, Outcome, Returned
+from vesper.journal.moments import moment_json
 from vesper.values.limits import DEFAULT_FUEL
 
 if TYPE_CHECKING:
     from vesper.api.explanation.model import Explanation
+    from vesper.host.waiting import RunWaits
 
 _TIMED_CALLS = 200
 
@@ -90,6 +92,18 @@ def print_json(
     if len(outcomes) > 1 and not has_timed_out(outcomes):
         document["agree"] = engines_agree(outcomes)
     click.echo(json_text(document))
+
+
+def print_wait(waits: RunWaits, style: str) -> None:
+    """Print what a run waits for and how it continues."""
+    if style == "json":
+        due = None if waits.due_us is None else moment_json(waits.due_us)
+        document = {"node": waits.node_id, "status": "waiting", "execution": waits.execution, "step": waits.path}
+        click.echo(json_text({**document, "kind": waits.kind, "name": waits.name, "due": due}))
+    else:
+        click.echo(
+            f"{waits.description}\n\nexecution {waits.execution}\n{waits.advice}; --wait stays until it has ended"
+        )
 
 
 def print_explanation(explanation: Explanation | None, style: str) -> None:

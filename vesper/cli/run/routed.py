@@ -70,7 +70,8 @@ def run_routed(request: RunRequest) -> int:
             from vesper.cli.run.hosted import run_hosted
 
             programs = {AUTO: run.program}
-            ran = run_hosted(compiled, programs, request.inputs, request.now, options.limits, options.config)
+            inputs, now, limits = request.inputs, request.now, options.limits
+            ran = run_hosted(compiled, programs, inputs, now, limits, options.config, waits=options.waits)
             outcome, execution, why = ran.outcome, ran.execution, ran.why
     explanation = None
     if options.is_explained:

@@ -24,11 +24,16 @@ from vesper.cli.migrate.open_store import (
 )
 from vesper.cli.options import NODE, epoch_option, nodes_option, store_options, style_option
 from vesper.cli.output.terminal import columns, control
+from vesper.cli.settings import read_settings
 from vesper.cli.status.text import Detail, detail_json, detail_lines, head_lines, overview_json, overview_lines
+from vesper.cli.versions.command import compiler_of
+from vesper.cli.versions.text import list_lines
 from vesper.config.migration import MigrationSettings, Tolerance
+from vesper.migration.candidates.overview import NameOverview, read_names
+from vesper.migration.candidates.overview import overview_json as names_json
 from vesper.migration.stores.configured import OpenStore
 from vesper.migration.stores.overview import Overview, open_divergences, read_node, read_overview, read_paths
-from vesper.migration.stores.store import NodeKey
+from vesper.migration.stores.store import NodeKey, names_of
 from vesper.values.model import printable
 
 if TYPE_CHECKING:
@@ -124,11 +129,21 @@ def _render(
         if overview.nodes and node is None:
             overview = replace(overview, warnings=(*overview.warnings, *opened.unknown_names()))
         highest = {each.key.node: opened.highest(each.key.node) for each in overview.nodes}
+        names = _read_names(opened, config, dsn, root) if node is None else []
         if style == "json":
-            return document(overview_json(overview, highest, now_us()))
-        if not overview.nodes:
+            return document({**overview_json(overview, highest, now_us()), "names": list(map(names_json, names))})
+        if not overview.nodes and not names:
             return _empty_text(overview, width)
-        return "\n".join(overview_lines(overview, highest, now_us(), width))
+        lines = overview_lines(overview, highest, now_us(), width)
+        return "\n".join([*lines, "", *list_lines(names, now_us())] if names else lines)
+
+
+def _read_names(opened: OpenStore, config: Path | None, dsn: str | None, root: Path) -> list[NameOverview]:
+    """Return the names with a lead and a candidate; those of another store without their settings."""
+    configured = read_settings(config).versions if dsn is None else {}
+    if not configured and not names_of(opened.store):
+        return []
+    return read_names(opened.store, configured, compiler_of(root))
 
 
 def _bad_tolerances(migration: MigrationSettings, root: Path) -> list[str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -120,7 +122,10 @@ def show_command(
 @command.command("export")
 @click.argument("traces_wanted", metavar="TRACE…", nargs=-1, required=True)
 @journal_options
-@format_option("trace", "otlp", help="A file that can be replayed anywhere, or spans for OpenTelemetry.")
+@format_option(
+    *("trace", "otlp", "jsonl", "sqlite"),
+    help="A file that can be replayed anywhere, spans for OpenTelemetry, or records of model and agent calls.",
+)
 @click.option(
     "--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="New file; by default standard output."
 )
@@ -136,14 +141,22 @@ def export_command(
     """Export traces to files.
 
     A trace file contains its node and can be replayed on any machine. OTLP has a span for the execution and one for
-    each request, without values.
+    each request, without values. The records of model and agent calls have tokens, cost, latency, status and retries:
+    as lines of JSON, or in the table `calls` of a new SQLite file.
     """
     with open_configured_traces(config, dsn) as traces:
         found = [traces.find(each) for each in traces_wanted]
     if style == "otlp":
-        from vesper.trace.otlp import otlp_document
+        from vesper.trace.export.otlp import otlp_document
 
         text = document(otlp_document(found, __version__)) + "\n"
+    elif style == "sqlite":
+        _write_calls(found, output)
+        return
+    elif style == "jsonl":
+        from vesper.trace.export.call_records import json_lines
+
+        text = json_lines(found)
     else:
         if len(found) > 1:
             raise click.UsageError("a trace file holds one trace: export them one at a time")
@@ -152,13 +165,30 @@ def export_command(
     if output is None:
         click.echo(text, nl=False)
         return
-    try:
+    with _writing(output):
         create_text(output, text, is_private=True)
+    click.echo(f"wrote {output}")
+
+
+@contextmanager
+def _writing(output: Path) -> Iterator[None]:
+    """End the command where a new file cannot be written."""
+    try:
+        yield
     except FileExistsError:
         raise click.ClickException(f"{output} already exists and is not overwritten") from None
     except OSError as error:
         raise click.ClickException(f"{output} cannot be written: {error.strerror or error}") from None
-    click.echo(f"wrote {output}")
+
+
+def _write_calls(traces: list[Trace], output: Path | None) -> None:
+    from vesper.trace.export.call_records import write_sqlite
+
+    if output is None:
+        raise click.UsageError("SQLite is written to a file: name it with --output")
+    with _writing(output):
+        count = write_sqlite(traces, output)
+    click.echo(f"wrote {number(count, 'record')} to {output}")
 
 
 def _check_exportable(trace: Trace, reveal: bool) -> None:

@@ -313,13 +313,13 @@ def _junit_node(root: ET.Element, each: VerifiedNode, found: VerifyResults) -> N
         ET.SubElement(properties, "property", name=name, value=str(count))
     for name, listed in by_test.items():
         time = seconds if name == agreement else "0.000"
-        test = ET.SubElement(suite, "testcase", classname=report.node_id, name=_xml_text(name), time=time)
+        test = ET.SubElement(suite, "testcase", classname=report.node_id, name=xml_text(name), time=time)
         if listed:
             failure = ET.SubElement(test, "failure", message=_RULES[listed[0].rule], type=listed[0].rule)
-            failure.text = _xml_text("\n\n".join(problem.text for problem in listed))
+            failure.text = xml_text("\n\n".join(problem.text for problem in listed))
     if coverage.uncovered:
         lines = uncovered_lines(each.compiled.source.path, coverage.uncovered, len(coverage.uncovered))
-        ET.SubElement(suite, "system-out").text = _xml_text("\n".join(lines))
+        ET.SubElement(suite, "system-out").text = xml_text("\n".join(lines))
 
 
 def _junit_campaign(
@@ -331,10 +331,10 @@ def _junit_campaign(
     test = ET.SubElement(suite, "testcase", classname=label, name=name, time=seconds)
     if not report.passed:
         failure = ET.SubElement(test, "failure", message=_RULES[rule], type=rule)
-        failure.text = _xml_text("\n\n".join(texts))
+        failure.text = xml_text("\n\n".join(texts))
 
 
-def _xml_text(text: str) -> str:
+def xml_text(text: str) -> str:
     """Escape control characters and surrogates, which XML 1.0 cannot represent."""
     return "".join(c if c in "\t\n" or " " <= c <= "\ud7ff" or "\ue000" <= c <= "\ufffd" or c > "\uffff"
                    else f"\\u{ord(c):04x}" for c in text)  # fmt: skip

@@ -26,10 +26,10 @@ from vesper.dashboard.draw.plot_layout import (
     time_ticks,
     title_of,
 )
-from vesper.dashboard.draw.svg import element
 from vesper.journal.moments import number, time_text
 from vesper.migration.control.modes import LADDER, Mode
 from vesper.migration.stores.series import Point, Series
+from vesper.trace.svg import element
 from vesper.values.model import printable
 
 WIDTH, HEIGHT = 960, 360

@@ -1,5 +1,5 @@
 // Shortcuts: `?` lists them, `g` and a letter go to a page, `/` filters, `j` and `k` move in a table.
-const PAGES = { f: "/", d: "/divergences", e: "/executions", j: "/journal" };
+const PAGES = { f: "/", d: "/divergences", e: "/executions", w: "/workload", j: "/journal" };
 const dialog = document.getElementById("shortcuts");
 let isGoing = false;
 

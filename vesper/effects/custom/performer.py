@@ -12,7 +12,7 @@ from __future__ import annotations
 import inspect
 import logging
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final, TypeVar
@@ -129,9 +129,16 @@ class _Given:
 class CustomPerformer:
     """Performs `custom`. `redact` takes secrets out of messages (`Secrets.redact`)."""
 
-    def __init__(self, redact: Callable[[str], str] = lambda text: text, registry: Registry = REGISTRY) -> None:
+    def __init__(
+        self,
+        redact: Callable[[str], str] = lambda text: text,
+        registry: Registry = REGISTRY,
+        codes: Collection[str] = _CODES,
+    ) -> None:
         self._redact = redact
         self._registry = registry
+        self._codes = codes
+        """Codes that a function may raise."""
 
     def perform(self, ask: Ask) -> object:
         found, given = self._found(ask), _Given(ask)
@@ -148,7 +155,7 @@ class CustomPerformer:
 
     def _found(self, ask: Ask) -> Registered:
         name = ask.fixed["name"]
-        found = self._registry.all().get(name)
+        found = self._registry.find(name)
         if found is None:
             known = self._registry.closest(name)
             message = f"no effect `{name}` is registered: import the module with its @vesper.effect first{known}"
@@ -193,7 +200,7 @@ class CustomPerformer:
             except EffectFailed as failure:
                 raise EffectFailed("effect_failed", f"{failure.message}; it is registered at {found.place}") from None
             assert isinstance(checked, dict)
-            fields = dict(checked)
+            fields = {str(key): value for key, value in checked.items()}
         signature = _signature(function)
         extra: dict[str, object] = {"key": ask.key, "context": Context.of(ask)}
         for name in [name for name in extra if name in signature.parameters]:
@@ -228,6 +235,6 @@ class CustomPerformer:
         """A failure that the function raised itself, with a code that the effect declares."""
         message = self._redact(failure.message)
         code: Any = failure.code
-        if code not in _CODES:
+        if code not in self._codes:
             code, message = "effect_failed", f"the effect `{found.name}` failed with `{code}`: {message}"
         return EffectFailed(code, message, retry_after=failure.retry_after, may_have_happened=failure.may_have_happened)

@@ -7,6 +7,7 @@ import re
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Final, TypeAlias
 
 from vesper.effects.performer import Ask
@@ -76,6 +77,10 @@ class Registered:
         return named if code is None else f"{named}, {code.co_filename}:{code.co_firstlineno}"
 
 
+_OF_STEPS: Final = {"agent_send": "vesper.agents.flow_steps", "agent_exit": "vesper.agents.flow_steps"}
+"""Modules with the effects of steps such as `send`, in `EFFECTS`."""
+
+
 class Registry:
     """Effects by name. It is copied when it changes: whoever reads it holds no lock."""
 
@@ -100,6 +105,13 @@ class Registry:
 
     def all(self) -> Mapping[str, Registered]:
         return dict(self._effects)
+
+    def find(self, name: str) -> Registered | None:
+        """Return an effect; one of a step of the language needs no registration."""
+        if name not in self._effects and name in _OF_STEPS:
+            effects: tuple[Registered, ...] = import_module(_OF_STEPS[name]).EFFECTS
+            return next(each for each in effects if each.name == name)
+        return self._effects.get(name)
 
     def closest(self, name: str) -> str:
         """The end of a message about a name that nobody registered."""

@@ -1,4 +1,4 @@
-"""Events: `event_publish`, to subscribers in the process or to a stream of Redis.
+"""Events: `event_publish`, to subscribers in the process, a stream of Redis, a topic of Kafka or an outbox.
 
 What is promised, by class:
 
@@ -8,6 +8,7 @@ What is promised, by class:
   repeat even after that.
 - `txn`: a row in the table `vesper_outbox` of the topic's `database`, in one transaction with the receipt.
   `relay_outbox` moves such rows to the topic, at least once, in order; the stream drops repeats by the event's id.
+  Where the outbox is the topic (`url = "outbox:"`), events of every class are rows, and consumers read them there.
 
 Events in the memory of a process are handed out by a thread, at most once: those that wait when the process ends are
 lost, and so is one whose subscriber raises (which is logged).
@@ -18,16 +19,15 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
 from vesper.effects.events.event import Event
 from vesper.effects.events.memory import MemoryTopic, Subscriber
 from vesper.effects.events.redis import RedisTopic
+from vesper.effects.events.settings import EventSettings
 from vesper.effects.performer import Ask, EffectFailed, no_secret
-from vesper.effects.redis_server import RedisAddress, require_redis
-from vesper.effects.settings import Table
 from vesper.effects.stored_json import TooLong, stored_text
 from vesper.storage.kill_points import kill_point
 from vesper.values.generated.effects import EFFECTS
@@ -48,14 +48,26 @@ CREATE TABLE IF NOT EXISTS vesper_outbox (
   payload TEXT NOT NULL, event_key TEXT, execution TEXT NOT NULL, created_at TEXT NOT NULL)""",
 }
 """The table that a database needs before a topic may name it, by the kind of database."""
+OUTBOX_CONSUMER_TABLES: Final = (
+    """\
+CREATE TABLE IF NOT EXISTS vesper_outbox_groups (
+  topic TEXT NOT NULL, grp TEXT NOT NULL, PRIMARY KEY (topic, grp))""",
+    """\
+CREATE TABLE IF NOT EXISTS vesper_outbox_claims (
+  grp TEXT NOT NULL, seq BIGINT NOT NULL, owner TEXT NOT NULL, until_us BIGINT NOT NULL, PRIMARY KEY (grp, seq))""",
+    "CREATE INDEX IF NOT EXISTS vesper_outbox_order ON vesper_outbox (topic, seq)",
+    "CREATE INDEX IF NOT EXISTS vesper_outbox_keys ON vesper_outbox (topic, event_key, seq)",
+)
+"""The tables that a database needs as well before nodes consume its outbox (`url = "outbox:"`)."""
 _PUT: Final = (
     "INSERT INTO vesper_outbox (id, topic, payload, event_key, execution, created_at) "
     "VALUES (:id, :topic, :payload, :event_key, :execution, :created_at)"
 )
+_PUT_ONCE: Final = f"{_PUT} ON CONFLICT (id) DO NOTHING"
 _WAITING: Final = (
-    "SELECT id, topic, payload, event_key, execution, created_at FROM vesper_outbox ORDER BY seq LIMIT :most"
+    "SELECT id, topic, payload, event_key, execution, created_at FROM vesper_outbox WHERE {} ORDER BY seq LIMIT :most"
 )
-_STATE: Final = "SELECT count(*) AS waiting, min(created_at) AS oldest FROM vesper_outbox LIMIT :most"
+_STATE: Final = "SELECT count(*) AS waiting, min(created_at) AS oldest FROM vesper_outbox WHERE {} LIMIT :most"
 _TAKE: Final = "DELETE FROM vesper_outbox WHERE id = :id"
 _OUTBOX: Final[Mapping[str, Type]] = {
     "id": STRING,
@@ -79,62 +91,6 @@ _ROW: Final = Record(
 )
 _NAMESPACE: Final = uuid.UUID("5a4c1f0e-6d3b-5c7a-9b1e-7e5f0c2d8a46")
 """Ours alone; it never changes, or repeats would no longer be recognised."""
-
-
-@dataclass(frozen=True, slots=True)
-class EventSettings:
-    """`[topics.NAME]`, or `[events]` for every topic that has no table of its own."""
-
-    name: str
-    address: RedisAddress | None
-    """None: in the memory of each process."""
-    stream: str | None
-    """Of Redis; None: `vesper:events:` and the topic. Topics may share one: every entry names its topic."""
-    max_length: int
-    max_payload: int
-    key_ttl: float
-    timeout: float
-    database: str | None
-    """The database with the outbox; None: no event of class `txn`."""
-    password_secret: str | None
-
-    @classmethod
-    def from_table(cls, name: str, table: Table) -> EventSettings:
-        url = table.text("url")
-        address = None if url == "memory:" else RedisAddress.from_table(table, url)
-        if address is None:
-            for other in ("stream", "timeout", "password_secret"):
-                if other in table:
-                    raise table.error(other, "a topic in memory has no such setting")
-        else:
-            require_redis(table.where)
-            if address.password is not None and "password_secret" in table:
-                raise table.error("password_secret", "the password stands in `url` already")
-        found = cls(
-            name,
-            address,
-            table.text("stream") if "stream" in table else None,
-            table.integer("max_length", 10_000 if address is None else 1_000_000, least=1),
-            table.size("max_payload", 1 << 20),
-            table.seconds("key_ttl", 86_400.0),
-            table.seconds("timeout", 5.0),
-            table.text("database") if "database" in table else None,
-            table.text("password_secret") if "password_secret" in table else None,
-        )
-        table.done()
-        if not 0 < found.timeout <= 600:
-            raise table.error("timeout", "more than nothing and at most 10 minutes is expected")
-        if found.key_ttl < 1:
-            raise table.error("key_ttl", "at least a second is expected")
-        return found
-
-    def of(self, topic: str) -> EventSettings:
-        """The settings of `[events]` for one topic."""
-        return replace(self, name=topic)
-
-    @property
-    def redis_stream(self) -> str:
-        return self.stream or f"vesper:events:{self.name}"
 
 
 class Topic(Protocol):
@@ -176,7 +132,7 @@ class EventPerformer:
         if ask.effect != "event_publish":
             raise ValueError(f"a topic does not perform {ask.effect}")
         name = ask.fixed["topic"]
-        settings, topic = self._topic(name)
+        settings = self.settings_of(name)
         given, event_key = ask.arguments["payload"], ask.arguments.get("event_key")
         payload = accept(JSON, given)
         assert isinstance(payload, Json)
@@ -198,9 +154,9 @@ class EventPerformer:
             ask.execution,
             datetime.now(UTC),
         )
-        if ask.effect_class == "txn":
+        if ask.effect_class == "txn" or settings.kind == "outbox":
             return self._put_in_outbox(settings, event, ask)
-        return topic.publish(event, canonical_text(payload), key, ask.timeout)
+        return self._topic(settings).publish(event, canonical_text(payload), key, ask.timeout)
 
     def probe(self, ask: Ask) -> object:
         raise EffectFailed("unavailable", f"{ask.effect} is never of class `probe`")
@@ -209,24 +165,60 @@ class EventPerformer:
         """Calls `subscriber` with every `Event` that this process publishes to a topic in memory, one after the other
         in a thread; what is given back ends that. An exception of it is logged, and the next event comes all the
         same."""
-        found = self._topic(topic)[1]
+        settings = self.settings_of(topic)
+        found = None if settings.kind == "outbox" else self._topic(settings)
         if not isinstance(found, MemoryTopic):
-            stream = self._topic(topic)[0].redis_stream
-            raise ValueError(f"the topic `{topic}` is in Redis: read its stream `{stream}` with XREADGROUP")
+            reader = (
+                f"in Redis: read its stream `{settings.redis_stream}` with XREADGROUP"
+                if settings.kind == "redis"
+                else f"not in memory: an `event_handler` with `events: {{topic: {topic}}}` consumes it"
+            )
+            raise ValueError(f"the topic `{topic}` is {reader}")
         return found.subscribe(subscriber)
+
+    def republish(self, event: Event) -> None:
+        """Publish an event outside of a run; publishing one id again may add a repeat. Raises `EffectFailed`."""
+        settings = self.settings_of(event.topic)
+        if settings.kind == "outbox":
+            fixed = {"topic": event.topic}
+            ask = Ask(event.execution, "republish", "event_publish", "unsafe", fixed, {}, STRING)
+            self._put_in_outbox(settings, event, ask)
+        else:
+            self._topic(settings).publish(event, canonical_text(event.json), None, None)
+
+    def settings_of(self, topic: str) -> EventSettings:
+        """Return the settings of a topic. Raises `EffectFailed` for one that is not configured."""
+        settings = self._settings.get(topic)
+        if settings is None:
+            if self._default is None:
+                message = f'no topic `{topic}` is configured: add [topics."{topic}"] or [events] to vesper.toml'
+                raise EffectFailed("unavailable", message)
+            settings = self._settings.setdefault(topic, self._default.of(topic))
+        return settings
+
+    def topics(self) -> list[str]:
+        """Return the topics that have a table, and those of `[events]` that were used."""
+        return sorted(self._settings)
+
+    def password_of(self, settings: EventSettings) -> Callable[[], str] | None:
+        """Return the function that reads the password of a topic's server."""
+        named, secret = settings.password_secret, self._secret
+        return None if named is None else lambda: secret(named)
+
+    def run_sql(self, database: str, sql: str, types: Mapping[str, Type], gives: Type, **values: Value) -> Any:
+        """Perform a statement on the tables of an outbox; with `gives` INTEGER a write. Raises `EffectFailed`."""
+        effect = "database_write" if gives == INTEGER else "database_query"
+        fixed = {"database": database, "sql": sql} | ({} if gives == INTEGER else {"rows": "all"})
+        effect_class = "unsafe" if gives == INTEGER else "read"
+        ask = Ask("", "outbox", effect, effect_class, fixed, _bound(**values), gives)
+        return self._required_databases(database).perform(ask, types)
 
     def waiting_in_outbox(self, database: str) -> tuple[int, float]:
         """Return the number of events in an outbox, and the age of the oldest in seconds. Raises `EffectFailed`."""
-        ask = Ask(
-            execution="",
-            path="waiting_in_outbox",
-            effect="database_query",
-            effect_class="read",
-            fixed={"database": database, "sql": _STATE, "rows": "all"},
-            arguments=_bound(most=1),
-            gives=ArrayOf(Record((("waiting", INTEGER), ("oldest", OptionalOf(STRING))))),
-        )
-        rows = self._required_databases(database).perform(ask, _OUTBOX)
+        where, names = self._relayed(database)
+        gives = ArrayOf(Record((("waiting", INTEGER), ("oldest", OptionalOf(STRING)))))
+        types = {**_OUTBOX, **dict.fromkeys(names, STRING)}
+        rows = self.run_sql(database, _STATE.format(where), types, gives, most=1, **names)
         assert isinstance(rows, list)
         (row,) = rows
         oldest = row["oldest"]
@@ -238,17 +230,9 @@ class EventPerformer:
 
         Any number of processes may do this at once. Raises `EffectFailed` where the database is away, or a topic: the
         events of the other topics are published first, and what was not taken out comes next time."""
-        databases = self._required_databases(database)
-        ask = Ask(
-            execution="",
-            path="relay_outbox",
-            effect="database_query",
-            effect_class="read",
-            fixed={"database": database, "sql": _WAITING, "rows": "all"},
-            arguments=_bound(most=most),
-            gives=ArrayOf(_ROW),
-        )
-        rows = databases.perform(ask, _OUTBOX)
+        where, names = self._relayed(database)
+        types = {**_OUTBOX, **dict.fromkeys(names, STRING)}
+        rows = self.run_sql(database, _WAITING.format(where), types, ArrayOf(_ROW), most=most, **names)
         assert isinstance(rows, list)
         failed: dict[str, EffectFailed] = {}
         for row in rows:
@@ -257,19 +241,12 @@ class EventPerformer:
                 continue  # its events stay in order
             try:
                 event = _event_of(row)
-                self._topic(topic)[1].publish(event, row["payload"], f"outbox:{event.id}", None)
+                self._topic(self.settings_of(topic)).publish(event, row["payload"], f"outbox:{event.id}", None)
             except EffectFailed as failure:
                 failed[topic] = failure
                 continue
             kill_point("outbox.published")
-            fixed = {"database": database, "sql": _TAKE}
-            bind = _bound(id=event.id)
-            databases.perform(
-                replace(
-                    ask, effect="database_write", effect_class="unsafe", fixed=fixed, arguments=bind, gives=INTEGER
-                ),
-                _OUTBOX,
-            )
+            self.run_sql(database, _TAKE, _OUTBOX, INTEGER, id=event.id)
         for first in failed.values():
             raise first
         return len(rows)
@@ -278,23 +255,20 @@ class EventPerformer:
         for topic in self._topics.values():
             topic.close()
 
-    def _topic(self, name: str) -> tuple[EventSettings, Topic]:
-        settings = self._settings.get(name)
-        if settings is None:
-            if self._default is None:
-                message = f'no topic `{name}` is configured: add [topics."{name}"] or [events] to vesper.toml'
-                raise EffectFailed("unavailable", message)
-            settings = self._settings.setdefault(name, self._default.of(name))
-        topic = self._topics.get(name)
+    def _topic(self, settings: EventSettings) -> Topic:
+        topic = self._topics.get(settings.name)
         if topic is None:
-            topic = self._topics.setdefault(name, self._opened(settings))  # of two threads one topic stays
-        return settings, topic
+            topic = self._topics.setdefault(settings.name, self._opened(settings))  # of two threads one topic stays
+        return topic
 
     def _opened(self, settings: EventSettings) -> Topic:
+        password = self.password_of(settings)
+        if settings.kind == "kafka":
+            from vesper.effects.events.kafka import KafkaTopic
+
+            return KafkaTopic(settings, password)
         if settings.address is None:
             return MemoryTopic(settings.name, settings.max_length, settings.key_ttl)
-        named, secret = settings.password_secret, self._secret
-        password = None if named is None else lambda: secret(named)
         return RedisTopic(
             settings.address,
             settings.timeout,
@@ -304,6 +278,17 @@ class EventPerformer:
             settings.key_ttl,
             password,
         )
+
+    def _relayed(self, database: str) -> tuple[str, dict[str, Value]]:
+        """Return the condition of rows that move to a topic elsewhere, and the values of its parameters."""
+        default = self._default
+        is_consumed = default is not None and default.kind == "outbox" and default.database == database
+        others = [each.name for each in self._settings.values() if (each.kind == "outbox") != is_consumed]
+        names: dict[str, Value] = {f"topic_{number}": name for number, name in enumerate(others)}
+        listed = ", ".join(f":{name}" for name in names)
+        if is_consumed:
+            return (f"topic IN ({listed})" if names else "1 = 0"), names
+        return (f"topic NOT IN ({listed})" if names else "1 = 1"), names
 
     def _required_databases(self, database: str) -> OutboxDatabases:
         if self._databases is None:
@@ -325,11 +310,17 @@ class EventPerformer:
             execution=event.execution,
             created_at=timestamp_text(event.published_at),
         )
-        fixed = {"database": settings.database, "sql": _PUT}
+        # Where the outbox is the topic, a repeat of a keyed event finds its row.
+        is_txn = ask.effect_class == "txn"
+        fixed = {"database": settings.database, "sql": _PUT if is_txn else _PUT_ONCE}
+        effect_class = "txn" if is_txn else "unsafe"
         try:
             # The receipt is that of this ask: a repeat finds it, and writes no second row.
             self._required_databases(settings.database).perform(
-                replace(ask, effect="database_write", fixed=fixed, arguments=bind, gives=INTEGER), _OUTBOX
+                replace(
+                    ask, effect="database_write", effect_class=effect_class, fixed=fixed, arguments=bind, gives=INTEGER
+                ),
+                _OUTBOX,
             )
         except EffectFailed as failure:
             code = failure.code if failure.code in EFFECTS["event_publish"].codes() else "unavailable"

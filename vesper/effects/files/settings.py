@@ -21,6 +21,10 @@ class FileSettings:
     """True: a file that was written is on the disk, and its folder too, when the effect completes."""
     hard_links: bool
     """True: files that have another name, perhaps elsewhere, may be used."""
+    read: tuple[str, ...] | None = None
+    """Patterns of paths that may be read; None is every path."""
+    write: tuple[str, ...] | None = None
+    """Patterns of paths that may be written; None is every path."""
 
     @classmethod
     def from_table(cls, name: str, table: Table, base: Path | None = None) -> FileSettings:
@@ -37,6 +41,8 @@ class FileSettings:
             table.size("max_bytes", 10_000_000),
             table.boolean("sync", True),
             table.boolean("hard_links", False),
+            _patterns(table, "read"),
+            _patterns(table, "write"),
         )
         table.done()
         if path == Path(path.anchor):
@@ -44,3 +50,11 @@ class FileSettings:
         if not path.is_dir():
             raise ConfigError(f"{table.where}.path", f"there is no folder `{path}`: make it, or correct the path")
         return found
+
+
+def _patterns(table: Table, name: str) -> tuple[str, ...] | None:
+    found = table.texts(name) if name in table else None
+    for pattern in found or ():
+        if not pattern or any(part in ("", ".", "..") for part in pattern.split("/")):
+            raise table.error(name, f"`{pattern}` matches no path: paths are below the root, as `docs/**/*.md`")
+    return found

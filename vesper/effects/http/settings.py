@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple, cast
 
-from vesper._direct import (
-    check_http_endpoint,
-    check_http_header,
-    check_http_value,
-    read_http_origin,
-    read_http_url,
-)
+from vesper._direct import check_http_endpoint, read_http_origin, read_http_url
+from vesper.effects.http.credentials import Auth, Template, header_name, read_auth, template
+from vesper.effects.http.failure_rules import FailureRule, read_failures
+from vesper.effects.http.provider_packs import extend
 from vesper.effects.settings import Table
 
 MAX_RESPONSE = 16 << 20
 """The largest `max_response`: the body is held in memory, and reading a megabyte of JSON may take seconds."""
 _KEY_HOLE = "{key}"
-_BASIC = ("user", "password")
-_HOLE = re.compile(r"\{secret:([a-z][a-z0-9_.-]*)\}", re.ASCII)
 _PORTS = {True: 443, False: 80}
 
 BodyFormat = Literal["json", "form"]
@@ -48,38 +42,6 @@ class BaseUrl(NamedTuple):
     path: str
 
 
-class Template(NamedTuple):
-    """A text of the configuration: one more text than names of secrets, which stand between the texts."""
-
-    texts: tuple[str, ...]
-    names: tuple[str, ...]
-
-    @classmethod
-    def read(cls, text: str) -> Template:
-        """Read a text with holes. Raises `ValueError` for a brace that belongs to no `{secret:NAME}`."""
-        parts = _HOLE.split(text)
-        template = cls(tuple(parts[::2]), tuple(parts[1::2]))
-        if any("{" in each or "}" in each for each in template.texts):
-            raise ValueError("braces are only for secrets: `{secret:NAME}`, with a name in lower case")
-        return template
-
-
-@dataclass(frozen=True, slots=True)
-class Basic:
-    """User and password, sent as HTTP's basic scheme has them."""
-
-    user: Template
-    password: Template
-
-
-@dataclass(frozen=True, slots=True)
-class AuthHeader:
-    """A header that holds a credential."""
-
-    name: str
-    value: Template
-
-
 @dataclass(frozen=True, slots=True)
 class Probe:
     """How a provider is asked whether something happened: under a name that was sent with it."""
@@ -98,9 +60,10 @@ class HttpSettings:
     base: BaseUrl
     allowed: tuple[Origin, ...]
     """Where a connection may go at all, `base` among them."""
-    auth: AuthHeader | Basic | None = None
+    auth: Auth | None = None
     headers: tuple[tuple[str, Template], ...] = ()
     key_header: str = "Idempotency-Key"
+    """Empty where the provider recognises no repeats."""
     key_ttl: float = 86400.0
     """Seconds for which the provider remembers a key: an older request is not repeated."""
     body: BodyFormat = "json"
@@ -116,30 +79,46 @@ class HttpSettings:
     probe: Probe | None = None
     retry_after_max: float = 60.0
     """The longest time that a provider can make us wait by `Retry-After`."""
+    failures: tuple[FailureRule, ...] = ()
+    pack: str | None = None
+    """Name and version of the pack that the settings extend."""
 
     def secret_names(self) -> set[str]:
         """The secrets without which nothing can be sent."""
         templates = [each for _, each in self.headers]
-        match self.auth:
-            case Basic(user, password):
-                templates += [user, password]
-            case AuthHeader(_, value):
-                templates.append(value)
-            case None:
-                pass
+        if self.auth is not None:
+            templates += self.auth.templates()
         return {name for each in templates for name in each.names}
 
+    def __str__(self) -> str:
+        """Describe the merged settings in one line, without a secret."""
+        origin = self.base.origin
+        parts = [f"{'https' if origin.is_secure else 'http'}://{origin.authority}{self.base.path}"]
+        parts += [] if self.pack is None else [f"pack {self.pack}"]
+        parts += ["no authentication" if self.auth is None else f"authenticated by {self.auth}"]
+        parts += [f"{self.body} bodies", f"keys in {self.key_header}" if self.key_header else "no keys"]
+        count = len(self.failures)
+        parts += [f"{count} failure rule{'' if count == 1 else 's'}"] if count else []
+        return ", ".join(parts)
+
     @classmethod
-    def from_table(cls, name: str, table: Table) -> HttpSettings:
+    def from_table(cls, name: str, table: Table, folder: Path | None = None) -> HttpSettings:
+        """Read a provider; own packs are in `packs` of `folder`. Raises `ConfigError`."""
+        return extend(table, folder, lambda merged, pack: cls._from_merged(name, merged, pack))
+
+    @classmethod
+    def _from_merged(cls, name: str, table: Table, pack: str | None) -> HttpSettings:
         allow_private = table.boolean("allow_private_addresses", False)
-        base = _base_url(table, table.boolean("allow_http", allow_private))
+        allow_http = table.boolean("allow_http", allow_private)
+        base = _base_url(table, allow_http)
+        key_header = table.text("key_header", cls.key_header)
         settings = cls(
             name=name,
             base=base,
             allowed=_allowed(table, base),
-            auth=_auth(table),
+            auth=read_auth(table, allow_http),
             headers=_static_headers(table),
-            key_header=_header_name(table, "key_header", table.text("key_header", cls.key_header)),
+            key_header=header_name(table, "key_header", key_header) if key_header else "",
             key_ttl=_positive(table, "key_ttl", cls.key_ttl),
             body=cast(BodyFormat, table.choice("body", ("json", "form"), cls.body)),
             timeout=_positive(table, "timeout", cls.timeout),
@@ -151,6 +130,8 @@ class HttpSettings:
             max_connections=table.integer("max_connections", cls.max_connections, least=1, most=1000),
             probe=_probe(table, base),
             retry_after_max=table.seconds("retry_after_max", cls.retry_after_max),
+            failures=read_failures(table),
+            pack=pack,
         )
         if "verify" in table:
             raise table.error(
@@ -190,53 +171,14 @@ def _allowed(table: Table, base: BaseUrl) -> tuple[Origin, ...]:
     return tuple(found)
 
 
-def _auth(table: Table) -> AuthHeader | Basic | None:
-    inner = table.table("auth")
-    if not inner.names():
-        if "auth" in table:
-            raise table.error("auth", "`{header = …, value = …}` or `{basic = {user = …, password = …}}` is expected")
-        return None
-    auth: AuthHeader | Basic
-    if "basic" in inner:
-        basic = inner.table("basic")
-        user, password = (_template(basic, each, basic.text(each)) for each in _BASIC)
-        if any(":" in text for text in user.texts):
-            raise basic.error("user", "a user name has no `:`, since the password comes after one")
-        basic.done()
-        auth = Basic(user, password)
-    else:
-        header = _header_name(inner, "header", inner.text("header", "Authorization"))
-        auth = AuthHeader(header, _template(inner, "value", inner.text("value")))
-    inner.done()
-    return auth
-
-
 def _static_headers(table: Table) -> tuple[tuple[str, Template], ...]:
     inner = table.table("headers")
-    found = tuple((_header_name(inner, name, name), _template(inner, name, inner.text(name))) for name in inner.names())
+    found = tuple((header_name(inner, name, name), template(inner, name)) for name in inner.names())
     lower = [name.lower() for name, _ in found]
     for name in lower:
         if lower.count(name) > 1:
             raise table.error("headers", f"the header `{name}` is there twice: the names of headers know no case")
     return found
-
-
-def _template(table: Table, name: str, text: str) -> Template:
-    try:
-        template = Template.read(text)
-        for part in template.texts:
-            check_http_value(name, f"x{part}x")  # spaces at its ends may stand between a text and a secret
-    except ValueError as bad:
-        raise table.error(name, str(bad)) from None
-    return template
-
-
-def _header_name(table: Table, setting: str, name: str) -> str:
-    try:
-        check_http_header(name)
-    except ValueError as bad:
-        raise table.error(setting, str(bad)) from None
-    return name
 
 
 def _positive(table: Table, name: str, default: float) -> float:

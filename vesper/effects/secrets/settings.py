@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from vesper.effects.settings import Table
 
+if TYPE_CHECKING:
+    from vesper.effects.secrets.managers.client import Manager
+
+_MANAGERS: Final = {
+    "vault": ("vault", "Vault"),
+    "aws": ("aws", "AwsSecrets"),
+    "gcp": ("gcp", "GcpSecrets"),
+    "azure": ("azure", "AzureSecrets"),
+}
+"""Modules and classes of managers by source, imported when one is named."""
 _FUNCTION: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", re.ASCII)
 
 
@@ -26,15 +37,22 @@ class SecretSettings:
     ttl: float = 60.0
     """Seconds after which the source is asked again, so that a new text is picked up."""
     timeout: float = 10.0
-    """Seconds that `function` may take."""
+    """Seconds that `function` or a manager may take."""
+    manager: Manager | None = None
+    """The source in another system."""
 
     @classmethod
     def from_table(cls, name: str, table: Table, base: Path | None = None) -> SecretSettings:  # noqa: ARG003
         """There is one such table, so `name` is not looked at. A relative `path` is below `base`."""
-        source = table.choice("source", ("environment", "file", "python"), "environment")
-        for setting, of in (("prefix", "environment"), ("path", "file"), ("function", "python"), ("timeout", "python")):
+        source = table.choice("source", ("environment", "file", "python", *_MANAGERS), "environment")
+        for setting, of in (("prefix", "environment"), ("function", "python")):
             if setting in table and source != of:
                 raise table.error(setting, f'only `source = "{of}"` has this setting')
+        if "path" in table and source not in ("file", "vault"):
+            raise table.error("path", 'only `source = "file"` and `source = "vault"` have this setting')
+        if "timeout" in table and source in ("environment", "file"):
+            raise table.error("timeout", "only functions and managers have this setting")
+        timeout = table.seconds("timeout", 10.0)
         path = None
         if source == "file":
             path = Path(table.text("path"))
@@ -53,7 +71,14 @@ class SecretSettings:
             path,
             function,
             table.seconds("ttl", 60.0),
-            table.seconds("timeout", 10.0),
+            timeout,
+            _manager(source, table, base, timeout) if source in _MANAGERS else None,
         )
         table.done()
         return found
+
+
+def _manager(source: str, table: Table, folder: Path | None, timeout: float) -> Manager:
+    module, name = _MANAGERS[source]
+    found: Manager = getattr(import_module(f"vesper.effects.secrets.managers.{module}"), name)(table, folder, timeout)
+    return found

@@ -9,6 +9,7 @@ import importlib
 import logging
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from vesper._direct import SecretStore
@@ -22,28 +23,32 @@ _LOG = logging.getLogger("vesper.effects.secrets.store")
 
 def open_secrets(settings: SecretSettings, sources: Sources | None = None) -> SecretStore:
     """Return the store of these settings; `sources` replace the clock of the system."""
-    if settings.function is None:
+    if settings.manager is not None:
+        function = _Function(settings.manager.place, settings.timeout, settings.manager)
+    elif settings.function is not None:
+        function = _Function(settings.function, settings.timeout, partial(_call_function, settings.function))
+    else:
         return SecretStore(settings, None, sources)
-    function = _Function(settings.function, settings.timeout)
     store = SecretStore(settings, function, sources)
     function.store = weakref.ref(store)
     return store
 
 
 class _Function:
-    """A function of the application, called in a thread that the caller stops waiting for."""
+    """A function of the application or a manager, called in a thread that the caller stops waiting for."""
 
     store: weakref.ref[SecretStore]
 
-    def __init__(self, place: str, timeout: float) -> None:
+    def __init__(self, place: str, timeout: float, call: Callable[[str], Any]) -> None:
         self._place = place
+        self._call = call
         self._timeout = timeout
         self._threads = WorkerThreads()
 
     def __call__(self, name: str) -> str:
         place = self._place
         try:
-            found = self._threads.run(lambda: _function(place)(name), self._timeout)
+            found = self._threads.run(lambda: self._call(name), self._timeout)
         except StillRunning:
             message = f"the secret `{name}`: {place} took longer than {self._timeout:g} s"
             raise EffectFailed("timeout", message) from None
@@ -72,7 +77,7 @@ class _NotThere(Exception):
     """The settings name a function that there is not; the message says what is missing."""
 
 
-def _function(place: str) -> Callable[[str], Any]:
+def _call_function(place: str, secret: str) -> Any:
     module, _, name = place.partition(":")
     try:
         found = importlib.import_module(module)
@@ -80,8 +85,7 @@ def _function(place: str) -> Callable[[str], Any]:
         raise _NotThere(str(error)) from None
     if not hasattr(found, name):
         raise _NotThere(f"the module `{module}` has no `{name}`")
-    function: Callable[[str], Any] = getattr(found, name)
-    return function
+    return getattr(found, name)(secret)
 
 
 def _where(error: BaseException) -> str:

@@ -61,6 +61,11 @@ class Rule:
         wider = max if fold == 0 else min
         return self._pick(local, self.begin.local(year) + wider(0, later), self.end.local(year) + wider(0, -later))
 
+    def next_change(self, moment: int) -> int:
+        years = range(_year(moment), _year(moment) + 2)
+        changes = [(self.begin.local(year) - self.standard, self.end.local(year) - self.summer) for year in years]
+        return min(change for pair in changes for change in pair if change > moment)
+
     def _pick(self, time: int, begin: int, end: int) -> int:
         is_summer = begin <= time < end if begin < end else not end <= time < begin
         return self.summer if is_summer else self.standard
@@ -87,6 +92,13 @@ class Clock:
 
     def local_offset(self, local: int, fold: int) -> int:
         return self._find(self.local[fold], local, lambda rule: rule.at_local(local, fold))
+
+    def next_change(self, moment: int) -> int | None:
+        """Return the first change after a moment."""
+        place = bisect_right(self.moments, moment)
+        if place < len(self.moments):
+            return self.moments[place]
+        return None if self.rule is None else self.rule.next_change(moment)
 
     def _find(self, changes: Sequence[int], time: int, by_rule: Callable[[Rule], int]) -> int:
         place = bisect_right(changes, time)
@@ -140,6 +152,12 @@ def offset_at(moment: datetime, zone: str) -> timedelta:
     """Return by how much clocks of a zone are ahead of UTC."""
     clock = _clock_of(zone)
     return timedelta(seconds=clock.offset((moment.replace(tzinfo=None) - _BEGINNING) // _SECOND))
+
+
+def next_change(moment: datetime, zone: str) -> datetime | None:
+    """Return the first moment after another at which clocks of a zone change."""
+    found = _clock_of(zone).next_change((moment.replace(tzinfo=None) - _BEGINNING) // _SECOND)
+    return None if found is None else (_BEGINNING + found * _SECOND).replace(tzinfo=moment.tzinfo)
 
 
 def offset_of_local(local: datetime, zone: str, ambiguous: str) -> timedelta:

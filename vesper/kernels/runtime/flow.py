@@ -31,9 +31,23 @@ class Request(NamedTuple):
     arguments: Mapping[str, object]
     key: str | None = None
 
+    def below(self, where: str) -> Request:
+        """Return the request of a called node, under the path of the call."""
+        return self._replace(path=f"{where}/{self.path}")
+
+
+class Wave(NamedTuple):
+    """Requests that are performed together. The answer is a list of their results, or of `Raised`, in this order."""
+
+    requests: tuple[Request, ...]
+
+    def below(self, where: str) -> Wave:
+        """Return the requests of a called node, under the path of the call."""
+        return Wave(tuple([each.below(where) for each in self.requests]))
+
 
 if TYPE_CHECKING:
-    Asking = Generator[Request, Any, _Result]
+    Asking = Generator[Request | Wave, Any, _Result]
 else:
     Asking = Generator  # generated code annotates its return type with this
 """A node with effects: a generator that yields requests, receives completions, and returns outputs."""
@@ -176,12 +190,12 @@ def call_node(where: str, node: Callable[..., Any], now: datetime, /, **inputs: 
         except StopIteration as end:
             return end.value
         try:
-            answer, failure = (yield request._replace(path=f"{where}/{request.path}")), None
+            answer, failure = (yield request.below(where)), None
         except Raised as thrown:
             answer, failure = None, thrown
 
 
-def _advance(steps: Asking[Any], answer: object, failure: Raised | None) -> Request:
+def _advance(steps: Asking[Any], answer: object, failure: Raised | None) -> Request | Wave:
     try:
         return steps.send(answer) if failure is None else steps.throw(failure)
     except DeclaredError as error:

@@ -37,7 +37,7 @@ class LimitExceeded(Exception):
 class Meter:
     """Remaining fuel of one execution, shared with the nodes that it calls."""
 
-    __slots__ = ("_max_memory", "_units", "memory")
+    __slots__ = ("_max_memory", "_others", "_units", "memory")
 
     def __init__(
         self, fuel: int, is_overdue: Callable[[], bool] | None = None, max_memory: int = DEFAULT_MEMORY
@@ -45,7 +45,9 @@ class Meter:
         self._units = chain.from_iterable(_portions(fuel, is_overdue))
         self._max_memory = max_memory
         self.memory = 0
-        """Bytes in use."""
+        """Bytes in use by the strand that runs."""
+        self._others = 0
+        """Bytes in use by the other strands, which the limit leaves out."""
 
     def __call__(self, items: Iterable[_Item]) -> Iterator[_Item]:
         """Yield the items; each costs one unit when it is taken."""
@@ -63,6 +65,20 @@ class Meter:
     @property
     def free_memory(self) -> int:
         return self._max_memory - self.memory
+
+    def swap_count(self, memory: int) -> int:
+        """Count for another strand, which has taken this much; returns the count of the strand so far."""
+        limit, used = self._max_memory + self._others, self.memory + self._others
+        before, self.memory = self.memory, memory
+        self._others = used - memory
+        self._max_memory = limit - self._others
+        return before
+
+    def absorb(self, memory: int) -> None:
+        """Count what another strand has taken as that of the strand that runs."""
+        self.memory += memory
+        self._max_memory += memory
+        self._others -= memory
 
     def add_memory(self, size: int) -> None:
         """Charge bytes."""
@@ -115,13 +131,13 @@ def _pricer(price: tuple[int, str, Plan]) -> Callable[[Any], int]:
     return lambda value: fixed + found(value)
 
 
-def _price(price: ItemPrice) -> Callable[[Any], int]:
+def price_of_item(price: ItemPrice) -> Callable[[Any], int]:
     return (lambda _: price) if isinstance(price, int) else _pricer(price)
 
 
 def each_value(meter: Meter, price: ItemPrice, values: Iterable[_Item]) -> Iterator[_Item]:
     """Yield the values of a loop. Each takes its price; what its round took besides is given back."""
-    of = _price(price)
+    of = price_of_item(price)
     kept = meter.memory
     for value in values:
         if value is SKIPPED:
@@ -137,7 +153,7 @@ def each_value(meter: Meter, price: ItemPrice, values: Iterable[_Item]) -> Itera
 
 def each_entry(meter: Meter, key: ItemPrice, value: ItemPrice, entries: Iterable[_Entry]) -> Iterator[_Entry]:
     """Yield the keys and values of a map that a loop builds, as `each_value` does."""
-    of_key, of_value = _price(key), _price(value)
+    of_key, of_value = price_of_item(key), price_of_item(value)
     kept = meter.memory
     for entry in entries:
         if entry is not SKIPPED:
@@ -175,7 +191,7 @@ def kept_values(meter: Meter, price: int, values: _Items) -> _Items:
 
 def key_of_each(meter: Meter, price: ItemPrice, function: Callable[[_Item], _Result]) -> Callable[[_Item], _Result]:
     """Return the function of a form, which takes the price of each result and gives back what it took besides."""
-    of = _price(price)
+    of = price_of_item(price)
     memory = -1
 
     def paid(item: _Item) -> _Result:
@@ -194,7 +210,7 @@ def key_of_each(meter: Meter, price: ItemPrice, function: Callable[[_Item], _Res
 
 def charge_result(meter: Meter, price: ItemPrice, value: _Item) -> _Item:
     """Charge the value that a call of a recursive function made."""
-    meter.add_memory(_price(price)(value))
+    meter.add_memory(price_of_item(price)(value))
     return value
 
 
@@ -226,7 +242,7 @@ class LoopMemory:
         taken = self._meter.memory - self._kept
         if taken <= self._counted + max(_RECOUNT_BYTES, self._counted // 4):
             return
-        counted = sum(_price(price)(value) for price, value in zip(prices, values, strict=True))
+        counted = sum(price_of_item(price)(value) for price, value in zip(prices, values, strict=True))
         self._meter.memory = self._kept
         self._meter.add_memory(counted)
         self._counted = counted
@@ -240,7 +256,7 @@ def restore_memory(memory: LoopMemory) -> None:
 def keep_item(memory: LoopMemory, price: ItemPrice, collected: list[_Item], value: _Item) -> None:
     """Add a value to those that a loop collects."""
     keep(collected, value)
-    memory.keep(_price(price)(value))
+    memory.keep(price_of_item(price)(value))
 
 
 def recount_memory(memory: LoopMemory, prices: tuple[ItemPrice, ...], values: tuple[Any, ...]) -> None:
@@ -281,7 +297,7 @@ def keyed_rounds(
 ) -> _Result:
     """Run a form like `key_of_each`, over items of which `SKIPPED` ones give back their memory too."""
     memory = LoopMemory(meter)
-    of = _price(price)
+    of = price_of_item(price)
 
     def included() -> Iterator[Any]:
         for item in items:

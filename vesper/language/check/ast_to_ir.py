@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from vesper.language.agent_binding import AgentBinding
+from vesper.language.check.agents.lowering import agent_policy, lower_agent
 from vesper.language.check.audit_fields import check_audit_fields
 from vesper.language.check.callees import Callees, Interface, NoCallees
 from vesper.language.check.capabilities import check_capabilities
@@ -24,6 +26,7 @@ from vesper.language.check.flow.machines import check_machine
 from vesper.language.check.flow.policies import PolicyReader
 from vesper.language.check.flow.requests import RequestChecker
 from vesper.language.check.flow.steps import FlowChecker
+from vesper.language.check.flow.waves import WaveFinder
 from vesper.language.check.http import check_http
 from vesper.language.check.node_types import check_errors, check_node_type
 from vesper.language.check.outside_names import check_outside, outside_name
@@ -34,6 +37,7 @@ from vesper.language.check.tables.lowered import locate_tables
 from vesper.language.check.taint import TaintAnalysis
 from vesper.language.check.taint_notes import check_releases, report_taint
 from vesper.language.check.type_clauses import type_clauses, value_clauses
+from vesper.language.check.work_fields import check_work
 from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import DiagnosticBag
 from vesper.language.diagnostics.source import Span
@@ -44,6 +48,7 @@ from vesper.language.ir.failures import HTTP_CODE, can_become_declared, possible
 from vesper.language.ir.lookup_tables import Table
 from vesper.language.ir.recursion import MAX_FRAMES, count_frames, reachable_functions
 from vesper.language.syntax import ast
+from vesper.language.work_bindings import WorkBindings
 from vesper.values.model import Value
 from vesper.values.types import BOOLEAN, Enum, Type, optional, without_null
 
@@ -62,8 +67,10 @@ class CheckedNode:
     files: tuple[tuple[str, str], ...] = ()
     """Files with rows of tables: path and SHA-256."""
     http: HttpBinding | None = None
+    work: WorkBindings | None = None
     declared: tuple[tuple[Type, ...], ...] | None = None
     """Types of inputs, outputs and errors where recursive ones are among them, which the IR has as json."""
+    agent: AgentBinding | None = None
 
 
 def check_document(
@@ -89,11 +96,13 @@ def check_document(
     properties = checker.properties(found)
     analysed = tuple(checker.analysed)
     http = check_http(document, node, bag)
+    work = check_work(document, node, bag, callees)
     if bag.has_errors:
         return None
     checker.report_unused()
     declared = checker.declared_types(found)
-    return CheckedNode(node, cases, checker.silent, analysed, properties, checker.files, http, declared)
+    agent = checker.agent_binding()
+    return CheckedNode(node, cases, checker.silent, analysed, properties, checker.files, http, work, declared, agent)
 
 
 def _locate_reasons(reasons: list[tuple[ir.Expression, str]], node: ir.Node) -> tuple[tuple[int, str], ...]:
@@ -118,10 +127,16 @@ class _NodeChecker:
         self.tables = self._expressions.tables
         self.analysed = self._expressions.analysed
         self.reasons: list[tuple[ir.Expression, str]] = []
+        self._calls: list[tuple[ast.Word, Interface]] = []
 
     @property
     def silent(self) -> tuple[Span, ...]:
-        return (*(each.value.span for each in self._document.functions), *self._expressions.silent)
+        return (*self._generated, *(each.value.span for each in self._document.functions), *self._expressions.silent)
+
+    @property
+    def _generated(self) -> tuple[Span, ...]:
+        """Return the span at which the generated parts of an agent stand."""
+        return () if self._document.agent is None else (self._document.agent.span,)
 
     def with_library_parts(self, node: ir.Node) -> ir.Node:
         """Return the node with what it refers to in libraries."""
@@ -147,6 +162,16 @@ class _NodeChecker:
         parts = (node.inputs, node.outputs, node.errors)
         return tuple(tuple(each.type for each in part) for part in parts)
 
+    def agent_binding(self) -> AgentBinding | None:
+        """Return the model and the tools of an agent."""
+        agent = self._document.agent
+        if agent is None:
+            return None
+        place = place_of(self._bag.source, agent.span)
+        nodes = {word.text: found.node_id for word, found in self._calls}
+        tools = tuple((tool.name.text, nodes[tool.node.text]) for tool in agent.tools if tool.mcp is None)
+        return AgentBinding(agent.model.text, tools, (place.line, place.column, place.end_line, place.end_column))
+
     def properties(self, node: ir.Node) -> tuple[Property, ...]:
         """Return the properties of the checked node, as it was before it was finished."""
         declared = self._document.properties
@@ -166,6 +191,8 @@ class _NodeChecker:
         document = self._document
         self._declared.use(document.uses)
         self._types.resolve_all()
+        if document.agent is not None:
+            document = self._document = lower_agent(document, self._types, self._callees, self._bag)
         types = [self._declare_input(each) for each in document.inputs]
         constants = [self._declared.constant(each) for each in document.constants]
         for each in document.parameters:
@@ -193,7 +220,11 @@ class _NodeChecker:
         )
         flow = FlowChecker(self._scope, self._expressions, self._types, requests, self._bag)
         body = self._flow(flow)
-        self.called, self.reasons = requests.called, flow.reasons
+        if document.parallel is not None and not self._bag.has_errors:
+            body = WaveFinder(requests.called).block(body)
+        if document.agent is not None:  # its flow repeats the postconditions
+            self._bag.retract_inside([each.holds.span for each in document.postconditions])
+        self.called, self.reasons, self._calls = requests.called, flow.reasons, requests.calls
         self._scope.in_postcondition = True
         postconditions = [
             *(clause for each in document.outputs for clause in self._output_clauses(each)),
@@ -204,7 +235,9 @@ class _NodeChecker:
         requests.report_conflicts()
         requests.check_dependencies(document.dependencies)
         check_capabilities(requests.needs, document.security, self._bag)
-        policy = PolicyReader(self._bag).of_node(document.policies, document.performance)
+        policy = PolicyReader(self._bag).of_node(document.node_id.text, document.policies, document.performance)
+        if document.agent is not None:
+            policy = agent_policy(policy, tuple(document.policies))
         sensitive = self._sensitive()
         check_releases(document, self._scope, self._bag)
         if self._bag.has_errors:
@@ -235,7 +268,8 @@ class _NodeChecker:
             ),
         )
         node = self._with_called_functions(node)
-        check_node_type(document, node, requests, self._bag)
+        if document.agent is None:
+            check_node_type(document, node, requests, self._bag)
         self._report_errors(node, flow, requests)
         return node
 
@@ -371,6 +405,8 @@ class _NodeChecker:
         checked = {each.name.text for each in self._document.inputs if self._is_checked(each)}
         for declared in (*self._scope.names.values(), *self._scope.ended.values()):
             if declared.kind == "input" and declared.name in checked:
+                continue
+            if declared.span in self._generated:
                 continue
             if declared.kind in ("input", "constant", "parameter", "step") and not declared.used:
                 help_ = "use it or remove it" if declared.kind == "input" else None

@@ -45,6 +45,9 @@ class Interface:
     flags: Mapping[str, str] = field(default_factory=dict)
     """Inputs that are true where a call omits another one, and that one."""
 
+    chains: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Ids from this node to the one that uses a capability, by capability."""
+
     node: ir.Node | None = None
     """The node itself, for callers that inline it."""
 

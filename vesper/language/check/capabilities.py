@@ -25,6 +25,8 @@ class Need:
     capability: str
     span: Span
     who: str
+    chain: tuple[str, ...] = ()
+    """Called nodes that lead to the use, the called one first."""
 
 
 def check_capabilities(needs: list[Need], security: ast.Security, bag: DiagnosticBag) -> None:
@@ -43,6 +45,8 @@ def check_capabilities(needs: list[Need], security: ast.Security, bag: Diagnosti
         elif not any(covers(word.text, need.capability) for word in required) and need.capability not in seen:
             seen.add(need.capability)
             help_ = f"add `- {need.capability}` to `capabilities_required` under `security`"
+            if len(need.chain) > 1:
+                help_ += f"; it is used through {' → '.join(need.chain)}"
             close = suggestions(need.capability, [word.text for word in required])
             if close:
                 help_ += f"; if the list means this one, write it in place of `{close[0]}`"

@@ -16,7 +16,7 @@ from vesper.language.ir.statements import all_statements
 from vesper.language.syntax import case_ast, yaml_tree
 from vesper.language.syntax.fields import expect_scalar
 from vesper.language.syntax.yaml_tree import Tree
-from vesper.values.model import Value
+from vesper.values.model import Value, same
 from vesper.values.types import JSON, OptionalOf, Record, Type
 
 
@@ -29,6 +29,8 @@ class ExpectedRequest:
     """Expected values of arguments; fixed fields as text."""
     returns: Value | None
     fails: str | None
+    is_due: bool = False
+    """Whether a sleep gives the time at which it is due: the case has neither `returns` nor `fails`."""
 
 
 class CaseEffects:
@@ -64,7 +66,12 @@ class CaseEffects:
             if not is_code(effect.fails.text):
                 self._bag.error(Code.CODE_CANNOT_HAPPEN, effect.fails.span, failure=effect.fails.text)
             return ExpectedRequest(path, parts, None, effect.fails.text)
-        assert effect.returns is not None
+        if effect.returns is None and request.effect == "sleep":
+            return ExpectedRequest(path, parts, None, None, is_due=True)
+        if effect.returns is None:
+            expected, found = "`returns` or `fails`", "neither"
+            self._bag.error(Code.WRONG_KIND, effect.step.span, key="effects", expected=expected, found=found)
+            return None
         value = read_literal(request.result.type, effect.returns, "returns", self._bag)
         return None if isinstance(value, Unread) else ExpectedRequest(path, parts, value, None)
 
@@ -104,3 +111,12 @@ def _subset(type_: Type, tree: Tree) -> Type:
 def _plain_path(path: str) -> str:
     """Return a path without iteration indices and without the `_` of skippable steps."""
     return "/".join(part.partition("[")[0].lstrip("_") for part in path.split("/"))
+
+
+def includes(found: object, wanted: object) -> bool:
+    """Return whether a value is the wanted one; a wanted record or JSON object may name fewer fields."""
+    if isinstance(wanted, dict) and isinstance(found, dict):
+        return all(name in found and includes(found[name], part) for name, part in wanted.items())
+    if isinstance(wanted, list) and isinstance(found, list):
+        return len(wanted) == len(found) and all(map(includes, found, wanted))
+    return same(found, wanted)

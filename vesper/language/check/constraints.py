@@ -90,9 +90,14 @@ def _pattern_clause(
 def _help(name: str, meaning: _Meaning | None, type_: Type) -> str | None:
     known = [*BY_TYPE.get(type_, {}), *([PATTERN] if type_ == STRING else [])]
     if meaning is None and name not in known:
-        return did_you_mean(name, known)
+        return did_you_mean(name, known) or _help_without_constraint(known)
     takes_no_bound = meaning is not None and meaning.fixed_bound is not None
     return f"write `{name}` alone" if takes_no_bound else f"write `{{{name}: …}}`"
+
+
+def _help_without_constraint(known: list[str]) -> str:
+    elsewhere = "write a condition under `contracts: preconditions`"
+    return f"the constraints here are {', '.join(f'`{each}`' for each in known)}; {elsewhere}" if known else elsewhere
 
 
 def _bound(constraint: ast.Constraint, meaning: _Meaning, type_: Type, bag: DiagnosticBag) -> Value | None:

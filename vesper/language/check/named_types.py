@@ -177,6 +177,8 @@ class TypeResolver:
         match text:
             case ast.Unread():
                 return None
+            case ast.KnownType(type=type_):
+                return type_
             case ast.TypeEnum(members=words):
                 return self._enum(words)
             case ast.TypeName(name=name):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from vesper.language.check.flow.requests import RequestChecker
+from vesper.language.check.work_fields import is_required, scheduled_names
 from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import DiagnosticBag
 from vesper.language.diagnostics.source import Span
 from vesper.language.ir import nodes as ir
+from vesper.language.ir.statements import all_statements, is_strand_statement
 from vesper.language.syntax import ast
-from vesper.values.types import STRING, ArrayOf, Enum, MapOf, OptionalOf, SetOf
+from vesper.values.types import STRING, ArrayOf, Enum, MapOf, SetOf
 
 _DIRECT = ("database_query", "database_write", "http_request")
 
@@ -29,6 +31,9 @@ def check_node_type(document: ast.Document, node: ir.Node, requests: RequestChec
                     report(f"calls functions alone, and `{found.node_id}` is a {found.type}", word.span)
             if node.machines:
                 report("has no state machines", document.machines[0].name.span)
+            if document.parallel is not None or any(map(is_strand_statement, all_statements(node.body))):
+                where = span if document.parallel is None else document.parallel.span
+                report("runs nothing in parallel: it makes no requests", where)
         case "data_transform":
             if not any(isinstance(each.type, ArrayOf | SetOf | MapOf) for each in node.inputs):
                 report("needs an input that is an array, a set or a map")
@@ -43,8 +48,9 @@ def check_node_type(document: ast.Document, node: ir.Node, requests: RequestChec
             if not any(each.name == "event_id" and each.type == STRING for each in node.inputs):
                 report("needs an input `event_id: string`")
         case "scheduled_job":
+            given = scheduled_names(document)
             for each, declared in zip(node.inputs, document.inputs, strict=True):
-                if each.default is None and not isinstance(each.type, OptionalOf) and each.name not in node.flagged:
+                if is_required(each) and each.name not in (*node.flagged, *given):
                     report(f"runs without a caller: `{each.name}` needs a default", declared.name.span)
         case "workflow":
             if not requests.calls:

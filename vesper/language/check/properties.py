@@ -17,7 +17,7 @@ from vesper.language.diagnostics.diagnostic import DiagnosticBag
 from vesper.language.diagnostics.source import Span
 from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.language.ir import nodes as ir
-from vesper.language.syntax import property_ast
+from vesper.language.syntax import case_ast
 from vesper.values.model import Value
 from vesper.values.types import BOOLEAN, Record, Type
 
@@ -43,7 +43,7 @@ class Property:
 
 
 def check_properties(
-    properties: tuple[property_ast.Property, ...],
+    properties: tuple[case_ast.Property, ...],
     node: ir.Node,
     scope: Scope,
     expressions: ExpressionChecker,
@@ -74,7 +74,7 @@ class RunChecker:
         self._inputs = {each.name: each.type for each in node.inputs}
         self._outputs = {each.name: each.type for each in node.outputs}
 
-    def check(self, declared: property_ast.Property) -> Property | None:
+    def check(self, declared: case_ast.Property) -> Property | None:
         given = read_values(declared.given, self._inputs, "no input", self._bag)
         for word in declared.varied or ():
             if word.text not in self._inputs:

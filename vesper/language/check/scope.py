@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -91,6 +91,12 @@ class Scope:
         finally:
             for name in [name for name in self.names if name not in outside]:
                 self.ended[name] = self.names.pop(name)
+
+    def reopen(self, names: Iterable[str]) -> None:
+        """Show steps of ended blocks again: those of the members of a `parallel`, after it."""
+        for name in names:
+            if name in self.ended:
+                self.names[name] = self.ended.pop(name)
 
     @contextmanager
     def at_start(self) -> Iterator[None]:

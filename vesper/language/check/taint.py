@@ -112,6 +112,10 @@ class TaintAnalysis:
                 flow = self._loop(statement)
             case ir.Request():
                 flow = self._request(statement)
+            case ir.Parallel(members=members):
+                for member in members:
+                    self._block(member)
+                flow = NO_FLOW
             case _:
                 flow = self._call(statement)
         for handler in handlers_of(statement):

@@ -108,6 +108,11 @@ class Code(Enum):
         "other-spelling",
         "`{written}` is written `{meant}` here",
     )
+    BAD_CRON = (
+        "VSP0106",
+        "bad-cron",
+        "`{text}` is no schedule: {problem}",
+    )
     NAME_TAKEN = (
         "VSP1101",
         "name-taken",
@@ -141,6 +146,11 @@ class Code(Enum):
     BAD_PARAMETER = (
         "VSP1107",
         "bad-parameter",
+        "`{name}` cannot come from {source}: {problem}",
+    )
+    UNFED_INPUT = (
+        "VSP1108",
+        "unfed-input",
         "`{name}` cannot come from {source}: {problem}",
     )
     NO_RETURN = (
@@ -197,6 +207,11 @@ class Code(Enum):
         "VSP1211",
         "node-type-rule",
         "a node of type `{type}` {problem}",
+    )
+    PARALLEL_STEP = (
+        "VSP1212",
+        "parallel-step",
+        "{problem}",
     )
     FILE_NAME = (
         "VSP1301",
@@ -372,6 +387,11 @@ class Code(Enum):
         "VSP3110",
         "sensitive-parameter",
         "the sensitive input `{name}` comes from {source}",
+    )
+    NOT_AFTER_WAIT = (
+        "VSP3111",
+        "not-after-wait",
+        "after the wait `{step}`, `{field}` has no {settings}",
     )
     TABLE_GAP = (
         "VSP3120",

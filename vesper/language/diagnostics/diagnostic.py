@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -122,6 +122,14 @@ class DiagnosticBag:
         del self._found[len(self._found) - (self.error_count - count) :]
         self.error_count = count
 
+    def retract_inside(self, spans: Sequence[Span]) -> None:
+        """Drop the errors inside spans that are checked once more, in the place where their author wrote them."""
+        kept = [each for each in self._found if not any(_is_inside(each.primary.span, span) for span in spans)]
+        self.error_count -= sum(each.severity is Severity.ERROR for each in self._found) - sum(
+            each.severity is Severity.ERROR for each in kept
+        )
+        self._found = kept
+
     def adopt(self, other: DiagnosticBag, accept: Callable[[Diagnostic], bool] = lambda _: True) -> None:
         """Add the accepted diagnostics of another bag for the same source."""
         for each in other._found:
@@ -149,3 +157,7 @@ def one_line(text: str, longest: int = 80) -> str:
         character if character.isprintable() else f"\\u{ord(character):04x}" for character in text[: longest + 1]
     )
     return shown if len(shown) <= longest else shown[: longest - 3] + "..."
+
+
+def _is_inside(span: Span, other: Span) -> bool:
+    return other.start <= span.start and span.end <= other.end

@@ -17,6 +17,7 @@ from vesper.language.ir.nodes import (
     Loop,
     LoopState,
     Machine,
+    Parallel,
     Place,
     Raise,
     Request,
@@ -27,6 +28,7 @@ from vesper.language.ir.nodes import (
 )
 from vesper.language.ir.statements import Policy
 from vesper.language.ir.type_json import type_from_json, type_to_json
+from vesper.policies.budget import Budget
 
 # -- writing --------------------------------------------------------------------------------------
 
@@ -55,6 +57,9 @@ def _statement(statement: Statement) -> dict[str, Any]:
             return {"branch": form | _handlers(statement.handlers)}
         case Loop():
             return {"loop": _loop(statement)}
+        case Parallel():
+            members = [block_to_json(member) for member in statement.members]
+            return {"parallel": {"name": statement.name, "members": members} | _handlers(statement.handlers)}
         case Request():
             form = {
                 "name": statement.name,
@@ -75,6 +80,8 @@ def _statement(statement: Statement) -> dict[str, Any]:
                 "inputs": _named_values(statement.inputs),
                 "result": statement.result.index,
             }
+            if statement.budgets:
+                form["budgets"] = [each.to_json() for each in statement.budgets]
             return {"call": form | _handlers(statement.handlers)}
 
 
@@ -95,6 +102,8 @@ def _loop(loop: Loop) -> dict[str, Any]:
         ("stop_when", loop.stop_when),
     ):
         form |= _maybe(name, part)
+    if loop.in_flight is not None:
+        form["in_flight"] = loop.in_flight
     return form | _handlers(loop.handlers)
 
 
@@ -153,7 +162,12 @@ def grants_to_json(grants: Grants) -> dict[str, Any]:
 
 
 def policy_to_json(policy: Policy) -> dict[str, Any]:
-    return {key: list(value) if isinstance(value, tuple) else value for key, value in policy.items()}
+    return {
+        key: [each.to_json() if isinstance(each, Budget) else each for each in value]
+        if isinstance(value, tuple)
+        else value
+        for key, value in policy.items()
+    }
 
 
 # -- reading --------------------------------------------------------------------------------------
@@ -196,6 +210,9 @@ class FlowReader:
                 )
             case "loop":
                 return self._loop(body)
+            case "parallel":
+                members = tuple(self.block(member) for member in body["members"])
+                return Parallel(body["name"], members, self._place(body), self._handlers(body))
             case "request":
                 return Request(
                     body["name"],
@@ -218,6 +235,7 @@ class FlowReader:
                     self._table[body["result"]],
                     self._place(body),
                     self._handlers(body),
+                    _budgets_from_json(body.get("budgets", [])),
                 )
             case _:
                 raise KeyError(kind)
@@ -239,6 +257,7 @@ class FlowReader:
             self._maybe(body, "stop_when"),
             self._place(body),
             self._handlers(body),
+            body.get("in_flight"),
         )
 
     def _place(self, body: dict[str, Any]) -> Place:
@@ -288,7 +307,14 @@ def _sensitive_from_json(form: bool | list[str]) -> bool | tuple[str, ...]:
 
 
 def policy_from_json(form: dict[str, Any]) -> Policy:
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in form.items()}
+    found: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in form.items()}
+    if "budgets" in form:
+        found["budgets"] = _budgets_from_json(form["budgets"])
+    return found
+
+
+def _budgets_from_json(forms: list[dict[str, Any]]) -> tuple[Budget, ...]:
+    return tuple(Budget.from_json(each) for each in forms)
 
 
 def statement_forms(forms: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
@@ -300,6 +326,7 @@ def statement_forms(forms: list[dict[str, Any]]) -> list[tuple[str, dict[str, An
         found.append((kind, body))
         inner = [form for arm in body.get("arms", ()) for form in arm["body"]]
         inner += [*body.get("else", ()), *body.get("body", ())]
+        inner += [form for member in body.get("members", ()) for form in member]
         inner += [form for handler in body.get("handlers", ()) for form in handler["body"]]
         waiting += reversed(inner)
     return found

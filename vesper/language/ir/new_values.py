@@ -166,6 +166,9 @@ class Planner:
                         self.bind(arm.body)
                     self.bind(otherwise)
                     self.steps[name] = FRESH
+                case ir.Parallel(members=members):
+                    for member in members:
+                        self.bind(member)
                 case ir.Loop(name=name) | ir.Request(name=name) | ir.CallNode(name=name):
                     self.steps[name] = FRESH
                 case _:

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
+from vesper.policies.budget import Budget
 from vesper.values.types import ArrayOf, Record, Type
 
 if TYPE_CHECKING:
     from vesper.language.ir.nodes import Clause, Expression, Place
 
-Policy: TypeAlias = Mapping[str, int | str | tuple[str, ...]]
+Policy: TypeAlias = Mapping[str, int | str | tuple[str, ...] | tuple[Budget, ...]]
 """Settings that the Host reads; docs/spec/ir.md lists them."""
 
 
@@ -110,12 +111,24 @@ class Loop:
     stop_when: Expression | None
     place: Place
     handlers: tuple[Handler, ...] = ()
+    in_flight: int | None = None
+    """The most rounds that are open at the same time; None where one round ends before the next begins."""
 
     @property
     def type(self) -> Record:
         """Return the type of the loop's value: the final state, and the collected values."""
         fields = tuple((each.name, each.value.type) for each in self.state)
         return Record(fields if self.collect is None else (*fields, ("collected", ArrayOf(self.collect.type))))
+
+
+@dataclass(frozen=True, slots=True)
+class Parallel:
+    """Blocks that run in lockstep: their open requests are one wave."""
+
+    name: str
+    members: tuple[Block, ...]
+    place: Place
+    handlers: tuple[Handler, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +159,11 @@ class CallNode:
     result: Expression
     place: Place
     handlers: tuple[Handler, ...] = ()
+    budgets: tuple[Budget, ...] = ()
+    """Budgets for which every request of the called node counts, outermost first."""
 
 
-Statement: TypeAlias = Step | Return | Raise | Require | Branch | Loop | Request | CallNode
+Statement: TypeAlias = Step | Return | Raise | Require | Branch | Loop | Parallel | Request | CallNode
 Block: TypeAlias = tuple[Statement, ...]
 
 
@@ -205,6 +220,20 @@ def value_type(statement: Statement) -> Type | None:
             return None
 
 
+def is_strand_statement(statement: Statement) -> TypeGuard[Loop | Parallel]:
+    """Return whether the blocks of a statement run as strands, whose requests form waves."""
+    return isinstance(statement, Parallel) or (isinstance(statement, Loop) and statement.in_flight is not None)
+
+
+def visible_statements(block: Block) -> Iterator[Statement]:
+    """Yield the statements whose names are visible after the block's statements, members of `parallel` included."""
+    for statement in block:
+        yield statement
+        if isinstance(statement, Parallel):
+            for member in statement.members:
+                yield from visible_statements(member)
+
+
 def leaves(block: Block) -> bool:
     """Return whether the block returns or raises on every path."""
     if not block:
@@ -229,6 +258,8 @@ def own_blocks(statement: Statement) -> tuple[Block, ...]:
             return (*(arm.body for arm in arms), otherwise)
         case Loop(body=body):
             return (body,)
+        case Parallel(members=members):
+            return members
         case _:
             return ()
 
@@ -273,6 +304,9 @@ def expressions_of(block: Block) -> Iterator[Expression]:
                 yield from expressions_of(statement.body)
                 ends = (statement.collect, *(value for _, value in statement.next), statement.stop_when)
                 yield from (part for part in ends if part is not None)
+            case Parallel(members=members):
+                for member in members:
+                    yield from expressions_of(member)
             case Request(key=key, arguments=given, result=result):
                 yield from () if key is None else (key,)
                 yield from (value for _, value in given)
@@ -319,6 +353,9 @@ class Rebuilder:
                 return replace(statement, arms=arms, otherwise=otherwise, otherwise_value=last, handlers=handlers)
             case Loop():
                 return self._loop(statement, bound)
+            case Parallel():
+                members = tuple([self.block(member, bound) for member in statement.members])
+                return replace(statement, members=members, handlers=self._handlers(statement.handlers, bound))
             case Request():
                 key = self._maybe(statement.key, bound)
                 arguments = self._named_values(statement.arguments, bound)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -10,9 +10,12 @@ from vesper.language.diagnostics.source import SourceFile, Span
 from vesper.language.syntax.scalar_text import PlacedText
 from vesper.language.syntax.yaml_tree import Scalar, Tree
 from vesper.language.tables.cells import Test
+from vesper.values.types import Type
 
 if TYPE_CHECKING:  # which is made of the classes below
-    from vesper.language.syntax import case_ast, library_ast, property_ast
+    from vesper.language.syntax import budget_ast, case_ast, library_ast
+    from vesper.language.syntax.agents import agent_ast
+    from vesper.language.syntax.fields import Fields
     from vesper.language.syntax.http_field import Http
 
 
@@ -367,7 +370,15 @@ class TypeApplied:
     span: Span
 
 
-TypeText: TypeAlias = TypeName | TypeEnum | TypeApplied | Unread
+@dataclass(frozen=True, slots=True)
+class KnownType:
+    """A type without a text: of a part that the front end adds to a node."""
+
+    type: Type
+    span: Span
+
+
+TypeText: TypeAlias = TypeName | TypeEnum | TypeApplied | KnownType | Unread
 
 
 # -- declarations ---------------------------------------------------------------------------------
@@ -606,6 +617,15 @@ class Loop:
     collect: Expression | None
     next: tuple[tuple[Word, Expression], ...]
     stop_when: Expression | None
+    max_in_flight: Scalar | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Parallel:
+    """Steps that run together; each member is a list of steps that run one after the other."""
+
+    members: tuple[tuple[Step, ...], ...]
+    span: Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -677,11 +697,12 @@ class EffectStep:
 class CallNode:
     node: Word
     inputs: tuple[tuple[Word, Expression], ...]
+    agent: budget_ast.AskedAgent | None = None
 
 
 Action: TypeAlias = (
-    Compute | DecisionTable | Validation | Conditional | Match | Loop | Return | Raise | Transition | StateRead
-    | EffectStep | CallNode
+    "Compute | DecisionTable | Validation | Conditional | Match | Loop | Parallel | Return | Raise | Transition"
+    " | StateRead | EffectStep | CallNode | budget_ast.BudgetBlock"
 )  # fmt: skip
 
 
@@ -766,9 +787,14 @@ class Document:
     security: Security = Security()
     policies: dict[str, Tree] = field(default_factory=dict)
     performance: dict[str, Tree] = field(default_factory=dict)
-    properties: tuple[property_ast.Property, ...] = ()
+    properties: tuple[case_ast.Property, ...] = ()
     observed: tuple[Step, ...] = ()
     """Reads of `contracts.observe`; the name of each is that of the observed value."""
     uses: tuple[library_ast.Use, ...] = ()
     parameters: tuple[library_ast.Parameter, ...] = ()
     http: Http | None = None
+    parallel: Word | None = None
+    work: Mapping[str, Fields] = field(default_factory=dict)
+    """The fields `schedule`, `queue` and `events` that the node has."""
+    agent: agent_ast.Agent | None = None
+    """The section of a node of type `agent`, whose flow the check adds."""

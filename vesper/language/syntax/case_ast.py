@@ -1,4 +1,4 @@
-"""Syntax tree of test cases."""
+"""Syntax tree of test cases, and of properties: claims over runs of the node, which only tests check."""
 
 from __future__ import annotations
 
@@ -30,3 +30,15 @@ class TestCase:
     fails: ast.Word | None = None
     now: Scalar | None = None
     effects: tuple[CaseEffect, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """A claim over one or two runs of the node."""
+
+    name: ast.Word
+    given: tuple[tuple[ast.Word, Tree], ...]
+    varied: tuple[ast.Word, ...] | None
+    """Inputs that differ between two runs; None for a claim over one run."""
+    where: ast.Expression | None
+    holds: ast.Expression

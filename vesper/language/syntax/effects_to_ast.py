@@ -5,20 +5,39 @@ from __future__ import annotations
 from vesper.language.diagnostics.codes import Code
 from vesper.language.syntax import ast, shapes
 from vesper.language.syntax.fields import Fields, expect_mapping, expect_scalar
-from vesper.language.syntax.slots import CONFIGURED_NAME, SlotReader
+from vesper.language.syntax.slots import CONFIGURED_NAME, TOOL_NAME, SlotReader
 from vesper.language.syntax.template import as_text
 from vesper.language.syntax.yaml_tree import Mapping, Scalar, Sequence, Tree
+from vesper.values.generated.effects import INTERRUPT_KINDS
+from vesper.values.problem import ValueProblem
+from vesper.values.times import parse_duration
 
-_NAMES = ("provider", "database", "cache", "topic", "name", "root", "table", "machine")
+_NAMES = (
+    *("provider", "database", "cache", "topic", "name", "root", "table", "machine", "signal", "model", "session"),
+    *("command", "server"),
+)
 _WORDS = {
     "method": ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"),
     "effect": ("read", "keyed", "txn", "probe", "unsafe"),
+    "kind": tuple(INTERRUPT_KINDS),
 }
-_ACTIONS = {"cache": ("get", "put", "delete"), "file": ("read", "write", "append")}
-_EXPRESSIONS = ("key", "value", "content", "min", "max", "event_key", "entity")
-_GROUPS = ("bind", "data", "set", "request")
-_LITERALS = ("timeout", "retry", "ttl")
-_DECLARES_TYPE = ("database_query", "cache", "file", "custom")
+_ACTIONS = {
+    "cache": ("get", "put", "delete"),
+    "file": ("read", "write", "append"),
+    "session": ("read", "append", "compact", "get", "put", "delete"),
+}
+_EXPRESSIONS = (
+    *("key", "value", "content", "min", "max", "event_key", "entity", "until", "match"),
+    *("id", "messages", "usage", "summary", "through", "stdin"),
+)
+_GROUPS = ("bind", "data", "set")
+_LITERALS = ("timeout", "retry", "ttl", "budget")
+_WAITS = ("sleep", "wait_for", "interrupt")
+_LENGTHS = ("duration", "timeout", "ttl")
+"""Fields of waits: the text of a duration, or an expression."""
+_RETURNED = {"type", "sensitive"}
+"""Keys of `returns` where it names what is sensitive; with others it is the fields of a record."""
+_DECLARES_TYPE = ("database_query", "cache", "file", "custom", "wait_for", "interrupt", "mcp_call")
 """Operations whose `returns` has the type of the answer."""
 
 
@@ -31,6 +50,9 @@ class EffectReader(SlotReader):
             scalar = entry.scalar(key)
             if scalar is not None:
                 words[key] = self._name(scalar, "this", CONFIGURED_NAME)
+        tool = entry.scalar("tool")
+        if tool is not None:
+            words["tool"] = self._name(tool, "this", TOOL_NAME)
         for key, allowed in (*_WORDS.items(), ("action", _ACTIONS.get(operation.text, ()))):
             word = self._word(entry.scalar(key), key, allowed) if allowed else None
             if word is not None:
@@ -39,17 +61,34 @@ class EffectReader(SlotReader):
         expressions["endpoint"] = self._template(entry.scalar("endpoint"), in_url=True)
         path = self._template(entry.scalar("path"))
         expressions["path"] = None if path is None else as_text(path)
+        message = self._template(entry.scalar("message"))
+        expressions["message"] = None if message is None else as_text(message)
+        is_wait = operation.text in _WAITS
+        literals = {key: found for key in _LITERALS if not is_wait and (found := entry.get(key)) is not None}
+        for key in _LENGTHS if is_wait else ():
+            length = entry.scalar(key)
+            if length is not None and is_duration(length.text):
+                literals[key] = length
+            elif length is not None:
+                expressions[key] = self._expression(length)
         expressions["body"] = self._json_tree(entry.get("body"), "body")
         expressions["payload"] = self._json_tree(entry.get("payload"), "payload")
+        expressions["arguments"] = self._json_tree(entry.get("arguments"), "arguments")
         self._refuse_empty(entry)
         groups = {key: self._entries(entry.get(key), key) for key in _GROUPS if entry.get(key) is not None}
+        if operation.text == "ask_model":
+            expressions["request"] = self._json_tree(entry.get("request"), "request")
+        elif entry.get("request") is not None:
+            groups["request"] = self._entries(entry.get("request"), "request")
         is_http = operation.text == "external_api_call"
         if is_http and entry.get("query") is not None:
             groups["query"] = self._entries(entry.get("query"), "query")
         if entry.get("headers") is not None:
             groups["headers"] = self._headers(entry.mapping("headers"))
-        expect = entry.get("expect")
-        type_, sensitive = self._returned(entry.get("returns"), operation.text)
+        expect, returns = entry.get("expect"), entry.get("returns")
+        if is_wait and is_record_of_types(returns):
+            expect, returns = returns, None
+        type_, sensitive = self._returned(returns, operation.text)
         spans = {key: tree.span for key in entry.names() if (tree := entry.get(key)) is not None}
         return ast.EffectStep(
             operation.text,
@@ -60,7 +99,7 @@ class EffectReader(SlotReader):
             _sql(entry.scalar("where")),
             type_ or (self._type(expect) if isinstance(expect, Scalar) else None),
             self._each(expect, self._field_type) if isinstance(expect, Mapping) else None,
-            {key: found for key in _LITERALS if (found := entry.get(key)) is not None},
+            literals,
             spans,
             sensitive,
         )
@@ -104,6 +143,19 @@ class EffectReader(SlotReader):
     def _field_type(self, name: ast.Word, tree: Tree) -> ast.Output | None:
         type_ = self._type(expect_scalar(tree, name.text, self._bag))
         return None if type_ is None else ast.Output(name, type_)
+
+
+def is_record_of_types(returns: Tree | None) -> bool:
+    """Return whether `returns` lists fields with their types."""
+    return isinstance(returns, Mapping) and not _RETURNED >= {key.text for key, _ in returns.entries}
+
+
+def is_duration(text: str) -> bool:
+    try:
+        parse_duration(text)
+    except ValueProblem:
+        return False
+    return True
 
 
 def _sql(scalar: Scalar | None) -> ast.Sql | None:

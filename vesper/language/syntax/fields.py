@@ -55,6 +55,11 @@ class Fields:
         if meant is not None:
             self._entries.setdefault(meant, value)
 
+    def part(self, keys: tuple[str, ...]) -> Mapping:
+        """Return the entries with these keys as a mapping of their own."""
+        entries = tuple((Scalar(key, "", self.span), self._entries[key]) for key in keys if key in self._entries)
+        return Mapping(entries, self.span)
+
     def names(self) -> tuple[str, ...]:
         return tuple(self._entries)
 

@@ -23,15 +23,127 @@ NODE: Final = Shape(
         "contracts",
         "testing",
         "metadata",
+        "parallel",
         "state_machines",
         "policies",
         "performance",
         "security",
         "http",
+        "schedule",
+        "queue",
+        "events",
         "use",
         "parameters",
     ),
     later=("observability",),
+)
+SUPERVISOR_NODE: Final = Shape(
+    "a supervisor",
+    required=(
+        "node_id",
+        "type",
+        "intent",
+        "children",
+    ),
+    optional=(
+        "strategy",
+        "max_restarts",
+        "window",
+        "backoff",
+        "attempts",
+        "metadata",
+    ),
+)
+SUPERVISOR_CHILD: Final = Shape(
+    "a child",
+    required=("name",),
+    optional=(
+        "node",
+        "on_failure",
+        "strategy",
+        "max_restarts",
+        "window",
+        "backoff",
+        "attempts",
+        "children",
+    ),
+)
+AGENT_NODE: Final = Shape(
+    "an agent",
+    required=(
+        "agent",
+        "node_id",
+        "type",
+        "intent",
+        "outputs",
+    ),
+    optional=(
+        "types",
+        "inputs",
+        "constants",
+        "functions",
+        "tables",
+        "contracts",
+        "testing",
+        "metadata",
+        "parallel",
+        "policies",
+        "performance",
+        "security",
+        "queue",
+        "use",
+        "parameters",
+    ),
+    later=("observability",),
+)
+AGENT: Final = Shape(
+    "`agent`",
+    required=(
+        "model",
+        "messages",
+    ),
+    optional=(
+        "system",
+        "tools",
+        "temperature",
+        "max_tokens",
+        "max_turns",
+        "repairs",
+        "max_result",
+        "thinking",
+        "session",
+        "budget",
+        "timeout",
+        "retry",
+        "rate_limit",
+        "circuit_breaker",
+        "concurrency",
+    ),
+)
+AGENT_MESSAGE: Final = Shape(
+    "a message",
+    required=(
+        "role",
+        "content",
+    ),
+)
+AGENT_SESSION: Final = Shape(
+    "`session`",
+    required=(
+        "name",
+        "id",
+    ),
+)
+AGENT_TOOL: Final = Shape(
+    "a tool",
+    optional=(
+        "node",
+        "mcp",
+        "inputs",
+        "effect",
+        "name",
+        "description",
+    ),
 )
 LIBRARY: Final = Shape(
     "a library",
@@ -91,6 +203,7 @@ POLICIES: Final = Shape(
         "rate_limit",
         "circuit_breaker",
         "concurrency",
+        "budget",
     ),
 )
 RETRY: Final = Shape(
@@ -123,6 +236,17 @@ CIRCUIT_BREAKER: Final = Shape(
         "failures",
         "within",
         "open_for",
+    ),
+)
+BUDGET_LIMITS: Final = Shape(
+    "`budget`",
+    optional=(
+        "usd",
+        "tokens",
+        "calls",
+        "time",
+        "on_exceeded",
+        "alert_at",
     ),
 )
 PERFORMANCE: Final = Shape(
@@ -166,6 +290,50 @@ HTTP: Final = Shape(
         "errors",
         "response_headers",
         "scopes",
+    ),
+)
+SCHEDULE: Final = Shape(
+    "`schedule`",
+    required=("cron",),
+    optional=(
+        "zone",
+        "jitter",
+        "overlap",
+        "missed",
+        "inputs",
+    ),
+)
+QUEUE: Final = Shape(
+    "`queue`",
+    optional=(
+        "name",
+        "by",
+        "concurrency",
+        "rate",
+        "priority",
+        "debounce",
+        "singleton",
+        "attempts",
+        "backoff",
+    ),
+)
+EVENTS: Final = Shape(
+    "`events`",
+    required=("topic",),
+    optional=(
+        "group",
+        "concurrency",
+        "attempts",
+        "backoff",
+        "order_by",
+    ),
+)
+ATTEMPT_WAITS: Final = Shape(
+    "`backoff`",
+    optional=(
+        "base",
+        "factor",
+        "max",
     ),
 )
 RETURNED: Final = Shape(
@@ -518,6 +686,58 @@ LOOP: Final = Shape(
         "collect",
         "next",
         "stop_when",
+        "max_in_flight",
+        "when",
+        "guards",
+        "on_error",
+        "error_handling",
+        "parameters",
+    ),
+)
+PARALLEL: Final = Shape(
+    "a parallel step",
+    required=(
+        "operation",
+        "steps",
+    ),
+    optional=(
+        "when",
+        "guards",
+        "on_error",
+        "error_handling",
+        "parameters",
+    ),
+)
+BUDGET: Final = Shape(
+    "a budget step",
+    required=(
+        "step",
+        "operation",
+        "steps",
+    ),
+    optional=(
+        "usd",
+        "tokens",
+        "calls",
+        "time",
+        "on_exceeded",
+        "alert_at",
+        "value",
+        "when",
+        "guards",
+        "on_error",
+        "error_handling",
+        "parameters",
+    ),
+)
+BUDGET_READ: Final = Shape(
+    "a look at a budget",
+    required=(
+        "step",
+        "operation",
+    ),
+    optional=(
+        "name",
         "when",
         "guards",
         "on_error",
@@ -608,6 +828,25 @@ CALL_NODE: Final = Shape(
     optional=(
         "step",
         "inputs",
+        "when",
+        "guards",
+        "on_error",
+        "error_handling",
+        "parameters",
+    ),
+)
+ASK_AGENT: Final = Shape(
+    "a question to an agent's node",
+    required=(
+        "operation",
+        "agent",
+    ),
+    optional=(
+        "step",
+        "message",
+        "inputs",
+        "timeout",
+        "budget",
         "when",
         "guards",
         "on_error",
@@ -763,6 +1002,34 @@ CACHE: Final = Shape(
         "parameters",
     ),
 )
+SESSION: Final = Shape(
+    "a session step",
+    required=(
+        "operation",
+        "action",
+        "session",
+        "id",
+    ),
+    optional=(
+        "step",
+        "messages",
+        "usage",
+        "summary",
+        "through",
+        "key",
+        "value",
+        "ttl",
+        "returns",
+        "effect",
+        "timeout",
+        "retry",
+        "when",
+        "guards",
+        "on_error",
+        "error_handling",
+        "parameters",
+    ),
+)
 EVENT_PUBLISH: Final = Shape(
     "a publish step",
     required=(
@@ -884,6 +1151,56 @@ UUID: Final = Shape(
         "parameters",
     ),
 )
+SLEEP: Final = Shape(
+    "a sleep",
+    required=("operation",),
+    optional=(
+        "step",
+        "duration",
+        "until",
+        "when",
+        "guards",
+        "on_error",
+        "error_handling",
+        "parameters",
+    ),
+)
+WAIT_FOR: Final = Shape(
+    "a wait for a signal",
+    required=(
+        "operation",
+        "signal",
+    ),
+    optional=(
+        "step",
+        "match",
+        "timeout",
+        "returns",
+        "when",
+        "guards",
+        "on_error",
+        "error_handling",
+        "parameters",
+    ),
+)
+INTERRUPT: Final = Shape(
+    "an interrupt",
+    required=(
+        "operation",
+        "kind",
+        "message",
+    ),
+    optional=(
+        "step",
+        "ttl",
+        "returns",
+        "when",
+        "guards",
+        "on_error",
+        "error_handling",
+        "parameters",
+    ),
+)
 CUSTOM: Final = Shape(
     "a custom effect",
     required=(
@@ -898,6 +1215,138 @@ CUSTOM: Final = Shape(
         "key",
         "timeout",
         "retry",
+        "when",
+        "guards",
+        "on_error",
+        "error_handling",
+        "parameters",
+    ),
+)
+SHELL_COMMAND: Final = Shape(
+    "a shell_command step",
+    required=(
+        "operation",
+        "command",
+    ),
+    optional=(
+        "step",
+        "arguments",
+        "stdin",
+        "returns",
+        "effect",
+        "key",
+        "timeout",
+        "retry",
+        "when",
+        "guards",
+        "on_error",
+        "error_handling",
+        "parameters",
+    ),
+)
+MCP_CALL: Final = Shape(
+    "an mcp_call step",
+    required=(
+        "operation",
+        "server",
+        "tool",
+    ),
+    optional=(
+        "step",
+        "arguments",
+        "returns",
+        "effect",
+        "key",
+        "timeout",
+        "retry",
+        "when",
+        "guards",
+        "on_error",
+        "error_handling",
+        "parameters",
+    ),
+)
+ASK_MODEL: Final = Shape(
+    "a question to a model",
+    required=(
+        "operation",
+        "model",
+        "request",
+    ),
+    optional=(
+        "step",
+        "returns",
+        "budget",
+        "effect",
+        "key",
+        "timeout",
+        "retry",
+        "when",
+        "guards",
+        "on_error",
+        "error_handling",
+        "parameters",
+    ),
+)
+SEND: Final = Shape(
+    "a message",
+    required=(
+        "operation",
+        "agent",
+        "message",
+    ),
+    optional=(
+        "step",
+        "priority",
+        "when",
+        "guards",
+        "on_error",
+        "error_handling",
+        "parameters",
+    ),
+)
+BROADCAST: Final = Shape(
+    "a broadcast",
+    required=(
+        "operation",
+        "agent",
+        "message",
+    ),
+    optional=(
+        "step",
+        "priority",
+        "when",
+        "guards",
+        "on_error",
+        "error_handling",
+        "parameters",
+    ),
+)
+ASK: Final = Shape(
+    "a question to an agent",
+    required=(
+        "step",
+        "operation",
+        "agent",
+        "message",
+        "returns",
+    ),
+    optional=(
+        "priority",
+        "timeout",
+        "when",
+        "guards",
+        "on_error",
+        "error_handling",
+        "parameters",
+    ),
+)
+EXIT: Final = Shape(
+    "an exit",
+    required=("operation",),
+    optional=(
+        "step",
+        "reason",
         "when",
         "guards",
         "on_error",
@@ -937,9 +1386,13 @@ STEPS: Final = {
     "conditional": CONDITIONAL,
     "match": MATCH,
     "loop": LOOP,
+    "parallel": PARALLEL,
+    "budget": BUDGET,
+    "budget_read": BUDGET_READ,
     "data_transform": DATA_TRANSFORM,
     "string_template": STRING_TEMPLATE,
     "call_node": CALL_NODE,
+    "ask_agent": ASK_AGENT,
     "state_machine_transition": STATE_MACHINE_TRANSITION,
     "state_read": STATE_READ,
     "database_query": DATABASE_QUERY,
@@ -947,13 +1400,24 @@ STEPS: Final = {
     "database_update": DATABASE_UPDATE,
     "external_api_call": EXTERNAL_API_CALL,
     "cache": CACHE,
+    "session": SESSION,
     "event_publish": EVENT_PUBLISH,
     "secret": SECRET,
     "file": FILE,
     "clock": CLOCK,
     "random": RANDOM,
     "uuid": UUID,
+    "sleep": SLEEP,
+    "wait_for": WAIT_FOR,
+    "interrupt": INTERRUPT,
     "custom": CUSTOM,
+    "shell_command": SHELL_COMMAND,
+    "mcp_call": MCP_CALL,
+    "ask_model": ASK_MODEL,
+    "send": SEND,
+    "broadcast": BROADCAST,
+    "ask": ASK,
+    "exit": EXIT,
 }
 IMPLIED: Final = {
     "node": "call_node",

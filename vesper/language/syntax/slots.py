@@ -45,6 +45,8 @@ NAME = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
 TYPE_NAME = re.compile(r"[A-Z][A-Za-z0-9]*", re.ASCII)
 CONFIGURED_NAME = re.compile(r"[a-z][a-z0-9_.-]*", re.ASCII)
 """Pattern of names from the configuration: providers, databases, caches, topics, secrets."""
+TOOL_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(?<![.-])", re.ASCII)
+"""Pattern of the names of tools of MCP servers, which others choose."""
 _JSON_SCALAR = re.compile(r"null|~|true|false|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
 """Plain scalars that are JSON values other than texts (docs/spec/yaml.md)."""
 _Item = TypeVar("_Item")
@@ -84,7 +86,11 @@ class SlotReader:
 
     def _name(self, scalar: Scalar, what: str, pattern: re.Pattern[str] = NAME) -> ast.Word:
         name = scalar.text
-        if not pattern.fullmatch(name) or len(name) > MAX_NAME or (name in RESERVED and pattern is not CONFIGURED_NAME):
+        if (
+            not pattern.fullmatch(name)
+            or len(name) > MAX_NAME
+            or (name in RESERVED and pattern not in (CONFIGURED_NAME, TOOL_NAME))
+        ):
             snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9_]+", "_", name).lower().strip("_")
             help_ = "names are lower-case letters, digits and underscores, and start with a letter"
             if pattern is NAME and NAME.fullmatch(snake) and snake not in RESERVED and len(snake) <= MAX_NAME:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from vesper.language.diagnostics.codes import Code
-from vesper.language.syntax import ast, shapes
-from vesper.language.syntax.effects_to_ast import EffectReader
+from vesper.language.syntax import ast, budget_ast, shapes
+from vesper.language.syntax.agents.agent_steps import AgentStepReader, split_budget_read
 from vesper.language.syntax.fields import Fields, expect_mapping, expect_scalar, report_wrong_kind
 from vesper.language.syntax.habits.lookup import help_for_missing, help_for_operation
+from vesper.language.syntax.supervision.message_steps import MESSAGE_STEPS
 from vesper.language.syntax.table_to_ast import TableReader
 from vesper.language.syntax.template import as_text
 from vesper.language.syntax.transform_stages import Stages
@@ -37,7 +38,7 @@ def _with_operation(mapping: Mapping) -> Mapping:
     return Mapping(((replace(key, text="operation"), operation), *entries), mapping.span)
 
 
-class StepReader(EffectReader, TableReader):
+class StepReader(AgentStepReader, TableReader):
     """Reads the steps of a flow and their blocks."""
 
     _steps = 0
@@ -77,9 +78,14 @@ class StepReader(EffectReader, TableReader):
         name_scalar = entry.scalar("step")
         name = None if name_scalar is None else self._name(name_scalar, "a step")
         guards, handlers = self._conditions(entry), self._handlers(entry, word)
-        action = self._action(word, entry)
         conditions, reasons = tuple(each for each, _ in guards), tuple(each for _, each in guards)
-        return [] if action is None else [ast.Step(name, word, conditions, action, handlers, reasons)]
+        if scalar.text == "ask":
+            return self._ask(name, word, entry, conditions, handlers, reasons)
+        action = self._action(word, entry)
+        step = None if action is None else ast.Step(name, word, conditions, action, handlers, reasons)
+        if step is None or scalar.text != "budget_read":
+            return [] if step is None else [step]
+        return split_budget_read(step)
 
     def _with_parameters(self, mapping: Mapping) -> Mapping:
         """Return the step with the entries of `parameters` merged into its fields."""
@@ -133,6 +139,8 @@ class StepReader(EffectReader, TableReader):
                 return self._match(entry)
             case "loop":
                 return self._loop(entry)
+            case "parallel":
+                return self._parallel(entry, operation)
             case "data_transform":
                 return self._data_transform(entry)
             case "string_template":
@@ -149,6 +157,12 @@ class StepReader(EffectReader, TableReader):
                 node = entry.scalar("node")
                 inputs = self._entries(entry.get("inputs"), "inputs")
                 return None if node is None else ast.CallNode(ast.Word(node.text, node.span), inputs)
+            case "ask_agent":
+                return self._ask_agent(entry)
+            case "budget":
+                return self._budget(entry)
+            case text if text in MESSAGE_STEPS:
+                return self._agent_request(operation, entry)
             case _:
                 return self._effect(operation, entry)
 
@@ -366,7 +380,35 @@ class StepReader(EffectReader, TableReader):
             self._expression_in(entry.get("collect"), "collect"),
             self._entries(entry.mapping("next"), "next"),
             self._expression(entry.scalar("stop_when")),
+            entry.scalar("max_in_flight"),
         )
+
+    def _parallel(self, entry: Fields, operation: ast.Word) -> ast.Parallel | None:
+        for name in ("when", "guards"):
+            if (found := entry.get(name)) is not None:
+                help_ = "give the steps in it their own `when`"
+                self._bag.error(Code.UNKNOWN_KEY, found.span, where="a parallel step", key=name, help=help_)
+        listed = entry.sequence("steps")
+        if listed is None:
+            return None
+        self._blocks += 1
+        try:
+            if self._blocks > MAX_BLOCKS:
+                self._bag.error(Code.TOO_DEEP, listed.span, limit=MAX_BLOCKS, what="blocks in one another")
+                return None
+            members = [
+                self._flow(item) if isinstance(item, Sequence) else tuple(self._step(item)) for item in listed.items
+            ]
+        finally:
+            self._blocks -= 1
+        return ast.Parallel(tuple(members), operation.span)
+
+    def _budget(self, entry: Fields) -> budget_ast.BudgetBlock | None:
+        block = self._block(entry.sequence("steps"), "steps")
+        value = self._expression_in(entry.get("value"), "value")
+        if block is None:
+            return None
+        return budget_ast.BudgetBlock(entry.part(shapes.BUDGET_LIMITS.optional), replace(block, value=value))
 
     def _state_value(self, name: ast.Word, tree: Tree) -> ast.StateValue | None:
         if isinstance(tree, Mapping):

@@ -13,13 +13,15 @@ from typing import TypeVar
 from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import DiagnosticBag
 from vesper.language.diagnostics.source import Span
-from vesper.language.syntax import ast, case_ast, fields, library_ast, property_ast, shapes
+from vesper.language.syntax import ast, case_ast, fields, library_ast, shapes
+from vesper.language.syntax.agents import agent_ast
+from vesper.language.syntax.agents.agent_to_ast import AgentReader
 from vesper.language.syntax.fields import Fields, expect_mapping, expect_scalar, expect_sequence
 from vesper.language.syntax.habits.lookup import known_field
 from vesper.language.syntax.http_field import read_http
 from vesper.language.syntax.shape import Shape
 from vesper.language.syntax.slots import NAME, TYPE_NAME
-from vesper.language.syntax.steps_to_ast import StepReader
+from vesper.language.syntax.supervision.document import SUPERVISOR, is_supervisor, supervisor_document
 from vesper.language.syntax.yaml_tree import Mapping, Scalar, Sequence, Tree
 from vesper.values.model import accept
 from vesper.values.node_id import NODE_ID_HELP, split_node_id
@@ -38,6 +40,8 @@ NODE_TYPES = (
     "scheduled_job",
     "workflow",
     "state_machine",
+    "agent",
+    SUPERVISOR,
 )
 
 
@@ -70,7 +74,7 @@ def build_ast(tree: Tree, bag: DiagnosticBag, is_partial: bool = False) -> ast.D
     """
     root = expect_mapping(tree, "a node", bag)
     builder = _Builder(bag)
-    known = (*shapes.NODE.required, *shapes.NODE.optional)
+    known = (*shapes.NODE.required, *shapes.NODE.optional, "agent")
     if (
         root is not None
         and root.entries
@@ -101,6 +105,9 @@ def build_library(tree: Tree, bag: DiagnosticBag, is_partial: bool = False) -> l
     return library if is_partial or bag.error_count == builder.unread_errors else None
 
 
+_WORK = {"schedule": shapes.SCHEDULE, "queue": shapes.QUEUE, "events": shapes.EVENTS}
+
+
 def build_overlay(tree: Tree, bag: DiagnosticBag) -> library_ast.OverlayEntries:
     """Return the entries of an overlay by the name of their parameter."""
     root = expect_mapping(tree, "an overlay", bag)
@@ -113,9 +120,11 @@ def build_cases(tree: Tree, bag: DiagnosticBag) -> tuple[case_ast.TestCase, ...]
     return () if root is None else _Builder(bag).cases(root)
 
 
-class _Builder(StepReader):
+class _Builder(AgentReader):
     def document(self, root: Mapping, is_partial: bool = False) -> ast.Document | None:
-        node = Fields(root, shapes.NODE, self._bag)
+        if is_supervisor(root):
+            return self._supervisor(root)
+        node = Fields(root, _shape_of(root), self._bag)
         node_id = self._node_id(node.scalar("node_id"))
         type_ = self._node_type(node.scalar("type"))
         intent = node.scalar("intent")
@@ -133,17 +142,25 @@ class _Builder(StepReader):
         invariants = self._clauses(contracts, "invariants")
         observed = self._each(None if contracts is None else contracts.mapping("observe"), self._observed)
         machines = self._each(node.mapping("state_machines"), self._machine)
-        flow = node.sequence("flow")
+        agent = self._agent(node.mapping("agent"))
+        flow = node.sequence("flow") if agent is None else Sequence((), agent.span)
         steps = self._flow(flow)
+        if agent is not None and outputs:
+            types = (*types, ast.RecordType(ast.Word(agent_ast.ANSWER_TYPE, agent.span), outputs, ()))
         dependencies = self._metadata(node.mapping("metadata"))
         security = self._security(node.mapping("security"))
         errors, errors_span = self._errors(node.mapping("outputs"))
         policies = self._literals(node.mapping("policies"), shapes.POLICIES)
+        for key, section in agent.policies.items() if agent is not None else ():
+            if policies.setdefault(key, section) is not section:
+                self._bag.error(Code.DUPLICATE_KEY, section.span, key=key)
         performance = self._literals(node.mapping("performance"), shapes.PERFORMANCE)
         testing = self._fields(node.mapping("testing"), shapes.TESTING)
         cases, properties = self._cases(testing), self._properties(testing)
+        parallel = self._word(node.scalar("parallel"), "parallel", ("auto",))
         request = node.mapping("http")
         http = None if request is None else read_http(request, self._bag)
+        work = {key: self._fields(node.mapping(key), shape) for key, shape in _WORK.items() if node.get(key)}
         if is_partial:  # a workflow may use every operation and the clock
             missing = ast.Word("", root.span)
             node_id, type_ = node_id or missing, type_ or ast.Word("workflow", root.span)
@@ -179,7 +196,19 @@ class _Builder(StepReader):
             uses=uses,
             parameters=parameters,
             http=http,
+            parallel=parallel,
+            work={key: entry for key, entry in work.items() if entry is not None},
+            agent=agent,
         )
+
+    def _supervisor(self, root: Mapping) -> ast.Document | None:
+        node = Fields(root, shapes.SUPERVISOR_NODE, self._bag)
+        node_id, intent = self._node_id(node.scalar("node_id")), node.scalar("intent")
+        self._metadata(node.mapping("metadata"))
+        if node_id is None or intent is None or node.get("children") is None:
+            return None
+        purpose = ast.Word(" ".join(intent.text.split()), intent.span)
+        return supervisor_document(self._bag.source, node_id, purpose, node)
 
     def _observed(self, name: ast.Word, tree: Tree) -> ast.Step | None:
         """Read a step of `observe`. Its name is the key, and it is always executed."""
@@ -582,11 +611,11 @@ class _Builder(StepReader):
         word = ast.Word(scalar.text, scalar.span)
         return replace(case, expect=(), breaks=word) if key.text == "breaks" else replace(case, expect=(), fails=word)
 
-    def _properties(self, testing: Fields | None) -> tuple[property_ast.Property, ...]:
+    def _properties(self, testing: Fields | None) -> tuple[case_ast.Property, ...]:
         listed = None if testing is None else testing.sequence("properties")
         return tuple(each for item in (listed.items if listed else ()) if (each := self._property(item)))
 
-    def _property(self, tree: Tree) -> property_ast.Property | None:
+    def _property(self, tree: Tree) -> case_ast.Property | None:
         entry = self._fields(expect_mapping(tree, "a property", self._bag), shapes.PROPERTY)
         if entry is None:
             return None
@@ -596,7 +625,7 @@ class _Builder(StepReader):
         where, given = self._expression(entry.scalar("where")), self._words(entry.mapping("given"))
         if name is None or holds is None:
             return None
-        return property_ast.Property(ast.Word(name.text, name.span), given, varied, where, holds)
+        return case_ast.Property(ast.Word(name.text, name.span), given, varied, where, holds)
 
     def _case_effect(self, tree: Tree) -> case_ast.CaseEffect | None:
         mapping = expect_mapping(tree, "an effect of a case", self._bag)
@@ -607,9 +636,8 @@ class _Builder(StepReader):
         returns = entry.get("returns")
         if step is None:
             return None
-        if (returns is None) == (fails is None):
-            found = "neither" if returns is None else "both"
-            self._bag.error(Code.WRONG_KIND, step.span, key="effects", expected="`returns` or `fails`", found=found)
+        if returns is not None and fails is not None:
+            self._bag.error(Code.WRONG_KIND, step.span, key="effects", expected="`returns` or `fails`", found="both")
             return None
         failed = None if fails is None else ast.Word(fails.text, fails.span)
         request = self._words(entry.mapping("request"))
@@ -617,6 +645,14 @@ class _Builder(StepReader):
 
     def _words(self, mapping: Mapping | None) -> tuple[tuple[ast.Word, Tree], ...]:
         return tuple((ast.Word(key.text, key.span), value) for key, value in (mapping.entries if mapping else ()))
+
+
+def _shape_of(root: Mapping) -> Shape:
+    """Return the shape of a node of this type."""
+    is_agent = any(
+        key.text == "type" and isinstance(value, Scalar) and value.text == "agent" for key, value in root.entries
+    )
+    return shapes.AGENT_NODE if is_agent else shapes.NODE
 
 
 def _flag_input(name: ast.Word, type_: ast.TypeText) -> ast.Input:

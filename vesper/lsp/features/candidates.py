@@ -324,7 +324,8 @@ _BY_FIELD: dict[str, Callable[[_Asked], Iterator[Candidate]]] = {
     "security.capabilities_required": _capabilities, "security.denied_capabilities": _capabilities,
     "security.sensitive_data": _of("input"), "security.declassify": _of("step", "output"), "*.machine": _machines,
     "*.to": _machines, "*.from": _machines, "http.query": _of("input"), "http.body": _of("input"),
-    "http.headers": _of("input"), "http.errors": _error_codes, "case_effect.step": _requests, "match_case.is": _matched,
+    "http.headers": _of("input"), "http.errors": _error_codes, "queue.by": _of("input"),
+    "schedule.inputs": _of("input"), "case_effect.step": _requests, "match_case.is": _matched,
     "node.node_id": _own_id, "library.library_id": _own_id, "*.bind": _of("input", "step", "constant"),
     "*.data": _of("input", "step", "constant"), "*.request": _of("input", "step", "constant"),
 }  # fmt: skip

@@ -15,7 +15,7 @@ from vesper.language.diagnostics.source import Span
 from vesper.language.syntax import ast
 from vesper.language.syntax.scalar_text import PlacedText, place_text
 from vesper.language.syntax.tokens import NAME, Token, tokenize
-from vesper.language.syntax.yaml_tree import Scalar
+from vesper.language.syntax.yaml_tree import Mapping, Scalar
 from vesper.lsp.features.knowledge import Fact, Knowledge
 from vesper.values.generated.operations import OPERATIONS
 from vesper.values.types import Enum, OptionalOf, Record, Type
@@ -324,6 +324,7 @@ class Occurrences:
             for part in (*subexpressions(claim.holds), *(subexpressions(claim.where) if claim.where else ())):
                 self._run_field(part)
         self._http(document)
+        self._work(document)
 
     def _broken_clause(self, breaks: ast.Word, document: ast.Document) -> None:
         """Add the names in the text of a broken clause, which are those of the clause."""
@@ -371,6 +372,13 @@ class Occurrences:
             span = Span(word.span.start + (len(head) + 1 if head else 0), word.span.end)
             symbol = Symbol("error", tail, own) if head else names.get(tail, Symbol("output", tail, own))
             self._add(ast.Word(tail, span), symbol)
+
+    def _work(self, document: ast.Document) -> None:
+        lane = document.work["queue"].get("by") if "queue" in document.work else None
+        given = document.work["schedule"].get("inputs") if "schedule" in document.work else None
+        keys = given.entries if isinstance(given, Mapping) else ()
+        scalars = (*([lane] if isinstance(lane, Scalar) else ()), *(key for key, _ in keys))
+        self._keys("input", tuple((ast.Word(each.text, each.span), None) for each in scalars))
 
     def _http(self, document: ast.Document) -> None:
         http = document.http

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Protocol, TypeAlias, TypeVar
@@ -19,6 +19,7 @@ from typing import Protocol, TypeAlias, TypeVar
 from vesper.compiler import Compiled
 from vesper.config.migration import Tolerance
 from vesper.engines.compare import same_outcome, same_requests
+from vesper.engines.differing_values import differing_fields, is_alike
 from vesper.engines.engine import Request
 from vesper.engines.outcome import (
     ContractBroken,
@@ -38,14 +39,12 @@ from vesper.migration.compare.request_difference import (
     Names,
     Place,
     first_place,
-    is_alike,
     names_in,
     request_kind,
     request_texts,
 )
 from vesper.migration.compare.tolerances import Allowance, allowances_of, is_within
-from vesper.values.model import same
-from vesper.values.types import JSON, ArrayOf, Enum, MapOf, OptionalOf, Record, Type
+from vesper.values.types import Enum
 
 T = TypeVar("T")
 _RULES = "vesper comparator 1"
@@ -147,7 +146,7 @@ class Comparator:
         allowances = self._in_force() if self._allowances else {}
         types = {each.name: each.type for each in self._node.outputs}
         verdict = _SAME
-        for place in _differing_fields(types, leader.value, follower.value, "outputs"):
+        for place in differing_fields(types, leader.value, follower.value, "outputs"):
             allowed = allowances.get(fold_rounds(place.where).removeprefix("outputs."))
             if allowed is None or not is_within(allowed, place.left, place.right):
                 return self._difference("outcome", place.where, leader, follower)
@@ -159,7 +158,7 @@ class Comparator:
         match leader, follower:
             case DeclaredError(left), DeclaredError(right):
                 types = {each.name: each.type for each in self._node.errors}
-                return next((each.where for each in _differing_fields(types, left, right, "error")), None)
+                return next((each.where for each in differing_fields(types, left, right, "error")), None)
             case ContractBroken(phase, index), ContractBroken() if (follower.phase, follower.index) == (phase, index):
                 name = _first_name(leader.values, follower.values)
                 return None if name is None else f"{phase} {index + 1}: {name}"
@@ -228,50 +227,6 @@ def _first_name(left: Mapping[str, object], right: Mapping[str, object]) -> str 
         (each for each in names if each not in left or each not in right or not is_alike(left[each], right[each])),
         None,
     )
-
-
-# -- where values differ --------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _ValuePair:
-    where: str
-    left: object
-    right: object
-
-
-def _differing_fields(
-    types: Mapping[str, Type], left: Mapping[str, object], right: Mapping[str, object], at: str
-) -> Iterator[_ValuePair]:
-    """Yield the locations where two records differ, in the declared order of fields."""
-    if set(left) != set(types) or set(right) != set(types):
-        # The engine returned undeclared fields, whose names may hold values: only declared names are reported.
-        missing = next((name for name in types if (name in left) != (name in right)), None)
-        yield _ValuePair(at if missing is None else f"{at}.{missing}", left, right)
-        return
-    for name, type_ in types.items():
-        yield from _differing_values(type_, left[name], right[name], f"{at}.{name}")
-
-
-def _differing_values(type_: Type, left: object, right: object, at: str) -> Iterator[_ValuePair]:
-    """Yield the innermost locations where two values differ. Entries of a map are numbered: their keys are values."""
-    if same(left, right):
-        return
-    match type_, left, right:
-        case OptionalOf(inner), _, _ if left is not None and right is not None:
-            yield from _differing_values(inner, left, right, at)
-        case ArrayOf(element), list(), list():
-            for number, (one, other) in enumerate(zip(left, right, strict=False)):
-                yield from _differing_values(element, one, other, f"{at}[{number}]")
-            if len(left) != len(right):
-                yield _ValuePair(at, left, right)
-        case MapOf(_, of), dict(), dict() if same(list(left), list(right)):
-            for number, key in enumerate(left):
-                yield from _differing_values(of, left[key], right[key], f"{at}[{number}]")
-        case Record(fields), dict(), dict():
-            yield from _differing_fields(dict(fields), left, right, at)
-        case _ if type_ != JSON or not is_alike(left, right):
-            yield _ValuePair(at, left, right)
 
 
 # -- three answers --------------------------------------------------------------------------------

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from vesper.engines.differing_values import is_alike
 from vesper.engines.engine import Request
 from vesper.language.ir.nodes import Literal, Node
 from vesper.values.json_value import Json
-from vesper.values.model import printable, same, show
+from vesper.values.model import printable, show
 from vesper.verify.differential.python_forms import field_names
 
 _MISSING = object()
@@ -57,17 +58,6 @@ def _inside(left: object, right: object, at: str, names: Names) -> Place:
             if not is_alike(one, other):
                 return _inside(one, other, f"{at}[{number}]", names)
     return Place(at, left, right)
-
-
-def is_alike(left: object, right: object) -> bool:
-    """Return `same` for values of unknown type: a dict may be a record, so the order of its keys is ignored."""
-    if isinstance(left, dict) and isinstance(right, dict):
-        names, others = ({(type(key), key) for key in each} for each in (left, right))
-        return names == others and all(is_alike(value, right[key]) for key, value in left.items())
-    if type(left) is type(right) and isinstance(left, list | tuple):
-        assert isinstance(right, list | tuple)
-        return len(left) == len(right) and all(is_alike(one, other) for one, other in zip(left, right, strict=True))
-    return same(left, right)
 
 
 def request_texts(leader: Request | None, follower: Request | None, place: Place | None) -> tuple[str, str]:

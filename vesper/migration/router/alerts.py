@@ -137,6 +137,10 @@ class Alerts:
         _LOG.error("%s", text)
         self._post(WHOLE, Alert(logging.ERROR, text, {"kind": "following_stopped"}))
 
+    def candidate(self, key: NodeKey, kind: str, text: str, level: int) -> None:
+        """Post a decision about the candidate of a name, or a trouble with it. The caller has logged it."""
+        self._post(key, Alert(level, text, {"kind": kind}))
+
     def host(self, alert: HostAlert) -> None:
         """Post a trouble that a Host has logged: runs in doubt, or an outbox that is not emptied."""
         self._post(WHOLE, Alert(logging.ERROR, alert.text, {"kind": alert.kind}))

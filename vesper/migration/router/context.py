@@ -75,7 +75,7 @@ class RoutingContext:
 
     def following(
         self, follow: Callable[[], Report | None], transcript: Transcript, execution: str | None = None
-    ) -> Following:
+    ) -> Following[Report]:
         """Return the entry of the shadow queue for one execution."""
 
         def follow_unless_stopped() -> Report | None:

@@ -6,12 +6,16 @@ dashboard give the same orders and show the same texts.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from vesper.compiler import Compiled
 from vesper.effects.settings import ConfigError
 from vesper.journal.moments import time_text
+from vesper.migration.candidates.decisions import Order, give
+from vesper.migration.candidates.overview import NameOverview
 from vesper.migration.control.modes import LADDER, Mode
 from vesper.migration.control.state import (
     CONTROLLER,
@@ -37,7 +41,7 @@ from vesper.migration.stores.codec import BadState
 from vesper.migration.stores.configured import OpenStore, short_epoch
 from vesper.migration.stores.kill_scope import limit_kill_to_epoch, widen_kill
 from vesper.migration.stores.overview import read_node
-from vesper.migration.stores.store import NodeKey, keys_of
+from vesper.migration.stores.store import NodeKey, keys_of, name_key
 from vesper.values.model import printable
 
 _WEBHOOK_SECONDS = 3.0
@@ -59,6 +63,21 @@ class Answer:
     problems: Sequence[str]
     """Refusals, and an unreadable state."""
     damage: str | None = None
+
+
+# -- candidates -----------------------------------------------------------------------------------
+
+
+def decide_candidate(
+    opened: OpenStore, found: NameOverview, order: Order, compile_version: Callable[[str], Compiled | None]
+) -> str:
+    """Store a decision about the candidate of a name, post it, and return what it means. Raises `Refused`."""
+    text = give(opened.store, found, order, compile_version)
+    alerts = Alerts(opened.migration.webhook)
+    said = f"{text}; by {order.who}: {order.why}"
+    alerts.candidate(name_key(found.name), f"candidate_{order.kind}", said, logging.WARNING)
+    alerts.close(_WEBHOOK_SECONDS)
+    return text
 
 
 # -- one node -------------------------------------------------------------------------------------

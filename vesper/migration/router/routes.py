@@ -12,6 +12,7 @@ import logging
 import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import cache, partial
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
@@ -22,7 +23,9 @@ from vesper.engines.direct_engine import DirectEngine
 from vesper.engines.python_engine import PythonEngine, PythonProgram
 from vesper.engines.registry import REFERENCE
 from vesper.engines.tiering import tiering
-from vesper.host.host import Host, limits_of_run
+from vesper.host.host import Host
+from vesper.host.limits import limits_of_run
+from vesper.host.masking import masks_of_versions
 from vesper.host.plans import plans_of
 from vesper.migration.compare.comparator import Comparator
 from vesper.migration.compare.divergence import Divergence
@@ -40,13 +43,15 @@ from vesper.migration.router.store_sync import Migration
 from vesper.migration.shadow.admission import Admission
 from vesper.migration.shadow.guarded_direct import PathedProgram
 from vesper.migration.shadow.shadow_queue import Followers
-from vesper.migration.stores.store import Happened, NodeKey, Store, StoreError
+from vesper.migration.stores.store import Happened, NodeKey, Store, StoreAway, StoreError
 from vesper.migration.workers.counted_program import Counting
 from vesper.migration.workers.helper import Helper
 from vesper.storage.after_fork import Order, register
 from vesper.storage.trust import distrust
 
 if TYPE_CHECKING:
+    from vesper.config.versions import VersionSettings
+    from vesper.migration.candidates.live_candidate import LiveCandidate
     from vesper.migration.router.adoption import AdoptedProgram
     from vesper.migration.workers.isolation import Workers
 
@@ -74,6 +79,11 @@ class Routes:
         self._counting = Counting(self._folder / "flights", self.migration.tell_of)
         self.migration.chores.append(self._counting.look)
         self._programs: dict[NodeKey, RoutedProgram] = {}
+        self._candidates: dict[tuple[str, str], LiveCandidate] = {}
+        """By name and pair."""
+        self._candidate_problems: dict[tuple[str, str], str] = {}
+        """What the log has said of what the store holds of a name."""
+        self.migration.chores.append(self._sync_candidates)
         self._lock = threading.Lock()
         self.is_closed = False
         """True as soon as closing begins."""
@@ -92,11 +102,12 @@ class Routes:
             if found is None:
                 context = self._context(key, compiled, comparator)
                 found = self._programs[key] = RoutedProgram(
-                    context, _python(compiled), self._tend(context).agreed, self._attach
+                    context, _python(compiled), self._tend(context).agreed, self.attach
                 )
             return found
 
-    def _attach(self, host: Host) -> None:
+    def attach(self, host: Host) -> None:
+        """Know a Host that performs effects of a routed node or of a lead."""
         self._hosts.add(host)
         self.migration.heed(host)
 
@@ -109,6 +120,68 @@ class Routes:
         key = NodeKey(compiled.node.node_id, epoch_of(compiled, f"{comparator.version} {function}"))
         with self._lock:
             return AdoptedProgram(self._context(key, compiled, comparator, leader=function.partition("#")[0]))
+
+    def candidate(self, name: str, settings: VersionSettings, lead: Compiled, candidate: Compiled) -> LiveCandidate:
+        """Return the candidate of a name in this process; the same one for the same definitions and settings."""
+        from vesper.migration.candidates.comparison import Comparison, Side
+        from vesper.migration.candidates.live_candidate import Bounds, LiveCandidate
+        from vesper.migration.candidates.record import Pair
+
+        pair = Pair.of(lead, candidate)
+        with self._lock:
+            found = self._candidates.get((name, f"{pair.id} {settings}"))
+            if found is not None:
+                return found
+            lead_side, candidate_side = (
+                Side(each, cache(partial(self._direct, each)), masks)
+                for each, masks in zip((lead, candidate), masks_of_versions(lead, candidate), strict=True)
+            )
+            deadline = self.settings.deadline
+            is_ready = _always_ready
+            if self.settings.isolation != "none":
+                candidate_side.program()  # starts the workers
+                assert self._workers is not None
+                is_ready = self._workers.is_ready
+            found = LiveCandidate(
+                name,
+                settings,
+                pair,
+                Comparison(lead_side, candidate_side, deadline, self._redact),
+                self.followers,
+                Bounds(deadline, self.settings.isolation != "none", is_ready),
+                lambda: self.migration.process,
+            )
+            self._candidates[name, f"{pair.id} {settings}"] = found
+        try:
+            self._sync_candidate(found)
+        except StoreError as error:
+            _log.warning("%s: decisions about its candidate are not known yet: %s", name, error)
+        self.migration.start()
+        return found
+
+    def _sync_candidates(self) -> None:
+        """Sync all. A name whose record cannot be read delays neither the others nor the chores after this one."""
+        for key, each in list(self._candidates.items()):
+            try:
+                self._sync_candidate(each)
+            except StoreAway:
+                raise
+            except StoreError as error:
+                if self._candidate_problems.get(key) != str(error):
+                    self._candidate_problems[key] = str(error)
+                    _log.warning("%s: decisions about its candidate, and its counts, have to wait: %s", key[0], error)
+            else:
+                self._candidate_problems.pop(key, None)
+
+    def _sync_candidate(self, candidate: LiveCandidate, is_all: bool = False) -> None:
+        candidate.sync(self.migration.store, is_all, is_killed=self.migration.kill_switch is not None)
+
+    def _close_candidates(self) -> None:
+        for each in list(self._candidates.values()):
+            try:
+                self._sync_candidate(each, is_all=True)
+            except StoreError as error:
+                _log.warning("the last counts of the candidate of %s are lost: %s", each.name, error)
 
     def wait_until_ready(self, seconds: float) -> bool:
         """Wait until the direct engine can follow; return False after `seconds`.
@@ -202,6 +275,8 @@ class Routes:
             tending.after_fork()
         for program in self._programs.values():
             program.after_fork()
+        for candidate in self._candidates.values():
+            candidate.after_fork()
 
     def close(self) -> None:
         """Close all parts in order, each also where the one before failed. The store receives all evidence."""
@@ -214,6 +289,7 @@ class Routes:
             for tending in reversed(self._tended):
                 stack.callback(tending.close)
             stack.callback(self.helper.close)
+            stack.callback(self._close_candidates)
             stack.callback(self.followers.close)
             for program in reversed(list(self._programs.values())):
                 stack.callback(program.close)

@@ -183,8 +183,9 @@ class DirectSide:
         completions = () if answer is None else (Completion(self._waits_for, answer.value, answer.failure),)
         step = self._execution.advance(completions)
         if isinstance(step, Blocked):
-            (request,) = step.requests
-            self._waits_for = request.id
+            first = self._waits_for = step.requests[0].id
+            if any(each.id != number for number, each in enumerate(step.requests, start=first)):
+                raise ValueError("the requests of a wave are not numbered in order")
         else:
             self.fingerprint = self._execution.fingerprint()
         self.points = self._execution.path()

@@ -178,6 +178,11 @@ class Lockstep(Routed):
         """Report nothing: an unfinished comparison proves nothing, and differences were reported when found."""
 
     def advance(self, completions: Sequence[Completion]) -> Blocked | Done:
+        """Continue both engines; the requests of a wave are handed out one after the other."""
+        step = self._advance(completions)
+        return Blocked(step.requests[:1]) if isinstance(step, Blocked) else step
+
+    def _advance(self, completions: Sequence[Completion]) -> Blocked | Done:
         answer = self._record_completion(completions)
         direct = None if self._side is None else self._side.advance(answer)
         if self._python is None and self._trusts and isinstance(direct, Blocked):
@@ -211,7 +216,7 @@ class Lockstep(Routed):
 
         Each round of a loop has a path of its own.
         """
-        (request,) = direct.requests
+        request = direct.requests[0]
         problem = self._pair.unsound(request)
         if problem is None and request.path in self._performed:
             problem = "it asked for a step again that was done"
@@ -220,7 +225,7 @@ class Lockstep(Routed):
     def _is_trusted(self, direct: Blocked | Done) -> bool:
         assert self._side is not None
         if isinstance(direct, Blocked):
-            (request,) = direct.requests
+            request = direct.requests[0]
             if request.effect_class == "read":
                 return True
             return self._pair.is_trusted_so_far(self._trail.prefix(self._side.points, request.path))
@@ -230,7 +235,7 @@ class Lockstep(Routed):
 
     def _release(self, step: Blocked | Done) -> Blocked | Done:
         if isinstance(step, Blocked):
-            (self._pending,) = step.requests
+            self._pending = step.requests[0]
             return step
         return Done(step.outcome, ())
 
@@ -267,7 +272,7 @@ class Lockstep(Routed):
     def _feed(self, python: Execution, step: Blocked | Done) -> Blocked | Done:
         """Feed Python the known completions by path, up to a new request or its end."""
         while isinstance(step, Blocked):
-            (request,) = step.requests
+            request = step.requests[0]
             known = self._left.get(request.path)
             if known is None:
                 if request.effect_class != "read":
@@ -381,7 +386,7 @@ class Lockstep(Routed):
 
     def _continue_alone(self, python: Blocked | Done) -> Blocked | Done:
         if isinstance(python, Blocked):
-            (self._pending,) = python.requests
+            self._pending = python.requests[0]
             return python
         return Done(python.outcome, ())
 

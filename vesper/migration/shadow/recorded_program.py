@@ -24,6 +24,8 @@ OnDone: TypeAlias = Callable[[Transcript | Lost, int, str | None], None]
 """Called once for each execution that began, with the transcript, the nanoseconds of computing, and the run id (None
 without a journal). `Lost` where it cannot be followed."""
 
+LEFT = "the run was left before it ended"
+"""Why a run that waits, or whose process ended it without an outcome, cannot be followed."""
 _MAX_ITEMS = 200_000
 _MAX_DEPTH = 64
 
@@ -74,36 +76,42 @@ class RecordedExecution(Routed):
         self._on_done = on_done
         self._spent_ns = spent_ns
         self._exchanges: list[Exchange] = []
-        self._waits_for: Request | None = None
+        self._waits_for: tuple[Request, ...] = ()
         self._name: str | None = None
         self._is_told = False
+        self._routed = execution if isinstance(execution, Routed) else None
+        """The execution, where engines of the leader's mode run it."""
 
     def begin(self, execution: str) -> None:
         self._name = execution
+        if self._routed is not None:
+            self._routed.begin(execution)
 
-    def handed_over(self) -> None:
-        return None
+    def handed_over(self) -> Mapping[str, object] | None:
+        return None if self._routed is None else self._routed.handed_over()
 
     def advance(self, completions: Sequence[Completion]) -> Blocked | Done:
-        if self._waits_for is not None and completions:
-            self._exchanges.append(Exchange(self._waits_for, completions[0].result, completions[0].failure))
+        for request, completion in zip(self._waits_for, completions, strict=False):
+            self._exchanges.append(Exchange(request, completion.result, completion.failure))
         began = time.perf_counter_ns()
         step = self._execution.advance(completions)
         self._spent_ns += time.perf_counter_ns() - began
         if isinstance(step, Blocked):
-            self._waits_for = step.requests[0]
+            self._waits_for = step.requests
         else:
             self._tell(step.outcome)
         return step
 
     def stop(self, outcome: Outcome | None) -> None:
+        if self._routed is not None:
+            self._routed.stop(outcome)
         self._tell(outcome)
 
     def _tell(self, outcome: Outcome | None) -> None:
         if self._is_told:
             return
         self._is_told = True
-        found: Transcript | Lost = Lost("the run was left before it ended")
+        found: Transcript | Lost = Lost(LEFT)
         if outcome is not None:
             found = transcript_of(self._inputs, self._now, tuple(self._exchanges), outcome)
         tell(self._on_done, found, self._spent_ns, self._name)

@@ -21,10 +21,10 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Generic, Protocol, TypeVar
 from weakref import ref
 
-from vesper.migration.compare.reports import Lost, Report
+from vesper.migration.compare.reports import Lost
 from vesper.migration.shadow.admission import Admission, take_worker_seconds
 
 _log = logging.getLogger("vesper.migration")
@@ -54,17 +54,20 @@ class Serving(Protocol):
         ...
 
 
+_Result = TypeVar("_Result")
+
+
 @dataclass(frozen=True, slots=True)
-class Following:
+class Following(Generic[_Result]):
     """One execution to follow."""
 
-    follow: Callable[[], Report | None]
+    follow: Callable[[], _Result | Lost | None]
     """Function that returns the report; None where there is nothing to report."""
-    report: Callable[[Report], None]
+    report: Callable[[_Result | Lost], None]
     size: int
     limit: float | None = None
     """Seconds after which it is abandoned; None where another component supervises the run."""
-    hung: Callable[[str], Report] = Lost
+    hung: Callable[[str], _Result | Lost] = Lost
     """Returns the report of an abandoned run."""
 
 
@@ -82,13 +85,13 @@ class Followers:
         """INVARIANT: Ctrl-C does not leave it held. It is entered in C, not through `_wanted`, and `Condition`
         reacquires an RLock in C."""
         self._wanted = threading.Condition(self._lock)
-        self._queue: deque[Following] = deque()
+        self._queue: deque[Following[Any]] = deque()
         self._thread: threading.Thread | None = None
         self.is_closed = False
         self._is_busy = False
-        self._current: Following | None = None
+        self._current: Following[Any] | None = None
         """The run of the thread, while the direct engine may be in it."""
-        self._watched: Following | None = None
+        self._watched: Following[Any] | None = None
         """The run at the last check, and for how many seconds it has been the same."""
         self._waited = 0.0
         self._checked = time.monotonic()
@@ -109,7 +112,7 @@ class Followers:
         others = (each for each in self._serving if each() not in (None, serving))
         self._serving = (*others, ref(serving))
 
-    def put(self, following: Following) -> None:
+    def put(self, following: Following[Any]) -> None:
         """Queue an execution; report it as lost where there is no room."""
         if not self.admission.has_room(following.size):
             following.report(Lost("too much waits to be followed"))
@@ -183,7 +186,7 @@ class Followers:
                 self._is_busy = True
             take_worker_seconds()  # discards those of earlier work
             begun, started = time.thread_time(), time.perf_counter()
-            report: Report | None
+            report: Any
             try:
                 report = following.follow()
             except Exception as error:  # noqa: BLE001  # a failed comparison is no agreement

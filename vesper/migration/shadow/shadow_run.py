@@ -90,7 +90,7 @@ class Following:
                 return self._report_failure(step)
             if isinstance(step, Done):
                 return self._check_fuel(step) or self._report_missing_requests(step, number)
-            asked, (request,) = exchange.request, step.requests
+            asked, request = exchange.request, step.requests[0]
             found = self._report_verdict(self._comparator.requests(asked, request), None)
             if found is not None:
                 return found

@@ -8,7 +8,7 @@ from vesper.config.migration import MigrationSettings
 from vesper.effects.settings import close_to
 from vesper.migration.control.modes import THRESHOLDS, Mode
 from vesper.migration.control.state import Settings
-from vesper.migration.stores.store import WHOLE, Store, keys_of
+from vesper.migration.stores.store import Store, keys_of
 from vesper.values.model import printable
 from vesper.values.node_id import split_node_id
 
@@ -42,7 +42,7 @@ class OpenStore:
 
     def unknown_names(self) -> list[str]:
         """Return warnings about configured nodes that were never routed, often misspelt names."""
-        ids = sorted({each.node for each in keys_of(self.store) if each != WHOLE})
+        ids = sorted({each.node for each in keys_of(self.store)})
         names = {split[0] for split in map(split_node_id, ids) if split is not None}
         return [
             f"[migration.nodes.{name}]: no node of this name was routed here{close_to(name, ids)}"

@@ -67,6 +67,13 @@ def _describe(record: dict[str, Any]) -> list[str]:
             seen = record["seen"]
             what = f"{number(seen['clean'], 'distinct run')} in {number(seen['compared'], 'comparison')}"
             return [f"the evidence was removed ({what}), by {record['who']}: {record['why']}"]
+        case "candidate_started":
+            return [f"{record['candidate']} follows {record['lead']}, by {record['who']}"]
+        case "candidate_promoted" | "candidate_withdrawn" | "candidate_resumed" as kind:
+            seen = record["seen"]
+            what = f"{number(seen['compared'], 'run')} compared, {seen['changed']:,} changed, {seen['faults']:,} faults"
+            verb = kind.removeprefix("candidate_")
+            return [f"{record['candidate']} {verb} (lead {record['lead']}), by {record['who']}: {record['why']}", what]
         case "killed_all":
             return [f"all nodes stopped, by {record['who']}: {record['why']}"]
         case "resumed_all":

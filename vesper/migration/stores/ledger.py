@@ -347,7 +347,7 @@ def _put_kill_switch(store: Store, switch: KillSwitch | None, record: dict[str, 
 
     def work(transaction: Transaction) -> None:
         transaction.put_state(text)
-        transaction.append(_line(*transaction.head(), WHOLE, record, now_us))
+        append_record(transaction, WHOLE, record, now_us)
 
     store.transact(WHOLE, work)
 
@@ -362,6 +362,11 @@ def _chain(count: int, previous: str, key: NodeKey, decision: Decision, now_us: 
 def record_of(decision: Decision) -> dict[str, Any]:
     """Return a decision as the history stores it."""
     return {"kind": _kind(decision), **_record(decision)}
+
+
+def append_record(transaction: Transaction, key: NodeKey, record: dict[str, Any], now_us: int) -> None:
+    """Append a record to the history of a key."""
+    transaction.append(_line(*transaction.head(), key, record, now_us))
 
 
 def _line(count: int, previous: str, key: NodeKey, record: dict[str, Any], now_us: int) -> Line:

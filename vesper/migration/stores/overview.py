@@ -21,7 +21,7 @@ from vesper.migration.statistics.confidence import clean_runs_needed
 from vesper.migration.statistics.evalue import EProcess, log_needed
 from vesper.migration.stores import codec
 from vesper.migration.stores.ledger import KillSwitch, read_kill_switch
-from vesper.migration.stores.store import WHOLE, NodeKey, Store, key_order, keys_of
+from vesper.migration.stores.store import NodeKey, Store, key_order, keys_of
 from vesper.migration.stores.traffic import TRAFFIC, Traffic, traffic_of
 
 DAY_HOURS = 24
@@ -78,7 +78,7 @@ def read_nodes(store: Store, settings: Settings) -> list[NodeOverview]:
     return [
         _node(key, states[key], _parse_traffic(documents.get(key), key.node), settings, _parse_summary)
         for key in sorted(states, key=key_order)
-        if key != WHOLE
+        if key.epoch
     ]
 
 

@@ -190,6 +190,10 @@ class SqlMigrationStore:
     def numbers(self) -> str:
         return self._dialect.numbers
 
+    @property
+    def among(self) -> str:
+        return self._dialect.among
+
     def chunks(self, fingerprints: Iterable[int]) -> Iterator[object]:
         """Yield the fingerprints in chunks, each as one parameter. SQL integers are signed."""
         left = iter(fingerprints)
@@ -253,7 +257,7 @@ class _Change:
             return set()
         select = (
             "SELECT fingerprint FROM vesper_control_members WHERE owner = ? "  # noqa: S608
-            f"AND fingerprint IN (SELECT value FROM {self._store.numbers})"
+            f"AND fingerprint {self._store.among}"
         )
         return {
             self._store.integer(row[0]) % _SPACE

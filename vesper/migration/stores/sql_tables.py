@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from vesper.migration.stores.store import StoreError
+from vesper.storage.sql_words import POSTGRES_WORDS, SQLITE_WORDS
 from vesper.storage.transaction import Transaction
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
@@ -82,24 +83,6 @@ _FORMAT_TABLE = (
 )
 
 
-_SQLITE_WORDS = {
-    "identity": "INTEGER PRIMARY KEY AUTOINCREMENT",
-    "text": "TEXT",
-    "integer": "INTEGER",
-    "bytes": "BLOB",
-    "clustered": " WITHOUT ROWID",
-    "updated": "",
-}
-_POSTGRES_WORDS = {
-    "identity": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
-    "text": 'TEXT COLLATE "C"',
-    "integer": "BIGINT",
-    "bytes": "BYTEA",
-    "clustered": "",
-    "updated": " WITH (fillfactor = 70)",  # room in the page for the new version of a row that every commit writes
-}
-
-
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """The differences between SQL dialects."""
@@ -107,10 +90,13 @@ class Dialect:
     words: dict[str, str]
     numbers: str
     """Table expression `given` with the column `value`, from one parameter with many integers."""
+    among: str
+    """Test of a column against one parameter with many integers. Its plan must not depend on what the server has
+    counted so far: Postgres compares every row with every number of an `unnest` if it believes the table small."""
 
 
-SQLITE = Dialect(_SQLITE_WORDS, "json_each(?) AS given")
-POSTGRES = Dialect(_POSTGRES_WORDS, "unnest(?::bigint[]) AS given (value)")
+SQLITE = Dialect(SQLITE_WORDS, "json_each(?) AS given", "IN (SELECT value FROM json_each(?))")
+POSTGRES = Dialect(POSTGRES_WORDS, "unnest(?::bigint[]) AS given (value)", "= ANY (?::bigint[])")
 
 
 def make_tables(transaction: Transaction, name: str, dialect: Dialect) -> None:

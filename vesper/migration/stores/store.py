@@ -216,7 +216,17 @@ WHOLE = NodeKey("", "")
 
 def keys_of(store: Store) -> list[NodeKey]:
     """Return the keys of all nodes in the store."""
-    return sorted((key for key in store.versions() if key != WHOLE), key=key_order)
+    return sorted((key for key in store.versions() if key.epoch), key=key_order)
+
+
+def name_key(name: str) -> NodeKey:
+    """Return the key of a name without a version, which holds its candidates and the decisions about them."""
+    return NodeKey(name, "")
+
+
+def names_of(store: Store) -> list[str]:
+    """Return the names without a version that have had candidates."""
+    return sorted(key.node for key in store.versions() if key.node and not key.epoch)
 
 
 def key_order(key: NodeKey) -> tuple[str, str]:
@@ -255,5 +265,5 @@ def open_store(dsn: str) -> Store:
 
 __all__ = [
     "WHOLE", "Batch", "Happened", "Line", "NodeKey", "SeenOnPath", "Settings", "Store", "StoreAway",
-    "StoreError", "Transaction", "key_order", "keys_of", "kind_text", "open_store",
+    "StoreError", "Transaction", "key_order", "keys_of", "kind_text", "name_key", "names_of", "open_store",
 ]  # fmt: skip

@@ -125,7 +125,7 @@ def _run_untraced(pair: Pair, transcript: Transcript, key: bytes) -> _UntracedEx
     recorded = {each.request.path: each for each in transcript.exchanges}
     step = side.advance(None)
     while isinstance(step, Blocked):
-        (request,) = step.requests
+        request = step.requests[0]
         known = recorded.pop(request.path, None)
         if known is None or not is_same_request(known.request, request):
             return _UntracedExecution(request, side.points, None, None)
@@ -145,7 +145,7 @@ def _feed(execution: Execution, transcript: Transcript) -> _FedExecution:
     asked: list[Request] = []
     step = execution.advance(())
     while isinstance(step, Blocked):
-        (request,) = step.requests
+        request = step.requests[0]
         asked.append(request)
         known = recorded.pop(request.path, None)
         if known is None or not is_same_request(known.request, request):

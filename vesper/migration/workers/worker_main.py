@@ -127,7 +127,7 @@ class Worker:
         for digest, value, failure in question["exchanges"]:
             if not isinstance(step, Blocked):
                 break
-            (request,) = step.requests
+            request = step.requests[0]
             if _digest(request) != digest:
                 break
             paths.append(self._execution.path().hex())
@@ -143,7 +143,7 @@ class Worker:
         if self._has_path:
             answer |= {"path": self._execution.path().hex(), "fingerprint": self._execution.fingerprint()}
         if isinstance(step, Blocked):
-            (request,) = step.requests
+            request = step.requests[0]
             return {**answer, "request": pack_request(request)}
         self._execution = None
         return {**answer, "outcome": pack_outcome(step.outcome)}

@@ -7,15 +7,16 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from vesper.api.json_calls import declared_text, fields_text
+from vesper.api.json_calls import declared_text, json_value
 from vesper.config.grants import matches_node
 from vesper.config.serve import ServeSettings
 from vesper.language.http_binding import HttpBinding, HttpInput
 from vesper.language.ir import nodes as ir
-from vesper.serve.openapi.facts import find_facts
-from vesper.serve.openapi.schemas import Components, Schema, SchemaWriter
-from vesper.values.model import plain
-from vesper.values.outside_names import spelled_type, to_outside
+from vesper.language.ir.statements import all_statements
+from vesper.language.json_schema.facts import find_facts
+from vesper.language.json_schema.schemas import Components, Schema, SchemaWriter
+from vesper.serve.runs.endpoints import openapi_paths
+from vesper.values.outside_names import spelled_type
 from vesper.values.types import DECIMAL, STRING, ArrayOf, Enum, MapOf, OptionalOf, Record, SetOf, Type
 
 if TYPE_CHECKING:
@@ -59,13 +60,17 @@ _DESCRIPTION = {
 }
 
 
-def openapi_json(nodes: Iterable[Compiled], settings: ServeSettings, title: str = "Nodes") -> bytes:
+def openapi_json(
+    nodes: Iterable[Compiled], settings: ServeSettings, title: str = "Nodes", has_runs: bool = False
+) -> bytes:
     """Return the document of the served nodes. A node without `http` is a function at `POST /nodes/ID`."""
-    return json.dumps(build_document(list(nodes), settings, title), ensure_ascii=False, indent=1).encode()
+    return json.dumps(build_document(list(nodes), settings, title, has_runs), ensure_ascii=False, indent=1).encode()
 
 
-def build_document(nodes: Sequence[Compiled], settings: ServeSettings, title: str) -> dict[str, Any]:
-    """Return the document as JSON values."""
+def build_document(
+    nodes: Sequence[Compiled], settings: ServeSettings, title: str, has_runs: bool = False
+) -> dict[str, Any]:
+    """Return the document as JSON values; `has_runs` adds the endpoints of runs."""
     components = Components()
     components.schemas["Problem"] = _PROBLEM
     paths: dict[str, dict[str, Any]] = {}
@@ -75,6 +80,10 @@ def build_document(nodes: Sequence[Compiled], settings: ServeSettings, title: st
         paths.setdefault(operation.http.path, {})[operation.http.method.lower()] = operation.write()
         digest.update(f"{each.semantic_hash}{operation.http}".encode())
     schemes = _security_schemes(settings)
+    if has_runs:
+        added, schemas = openapi_paths(settings, schemes)
+        paths |= added
+        components.schemas |= schemas
     return {
         "openapi": "3.1.0",
         "info": {
@@ -161,6 +170,8 @@ class _Operation:
         schemes = _security_schemes(self._settings)
         if not schemes:
             return {}
+        if self._node.node_id in self._settings.webhooks:
+            return {"security": []}  # the signature is the credential, and OpenAPI has no form for it
         scopes = set(self.http.scopes)
         for pattern, listed in self._settings.scopes.items():
             if matches_node((pattern,), self._node.node_id):
@@ -170,7 +181,7 @@ class _Operation:
     # -- the request ------------------------------------------------------------------------------
 
     def _default(self, declared: ir.Input) -> Any:
-        return _json(declared.type, declared.default)
+        return json_value(declared.type, declared.default)
 
     def _is_required(self, name: str) -> bool:
         return name not in self._defaults and not isinstance(self._types[0][name], OptionalOf)
@@ -239,6 +250,8 @@ class _Operation:
         if examples:
             success["content"]["application/json"]["examples"] = examples
         found: dict[str, Any] = {str(self.http.status): success}
+        if self.http.status != 202 and _may_wait(self._compiled):
+            found["202"] = {"description": "The run waits, and goes on by itself: `execution`, `waits_for`."}
         for status, codes in sorted(self._codes().items()):
             found[str(status)] = self._declared(codes)
         found.setdefault(str(OTHER_STATUS), _problem("The inputs do not fit, or a precondition does not hold."))
@@ -285,6 +298,12 @@ class _Operation:
         return {"description": ", ".join(codes), "content": {"application/problem+json": {"schema": schema}}}
 
 
+def _may_wait(compiled: Compiled) -> bool:
+    """Return whether a run of the node, or of one that it calls, may wait."""
+    requests = (each for each in all_statements(compiled.node.body) if isinstance(each, ir.Request))
+    return any(each.effect_class == "wait" for each in requests) or any(map(_may_wait, compiled.callees))
+
+
 _PROBLEM_REF: Schema = {"$ref": "#/components/schemas/Problem"}
 
 
@@ -312,11 +331,6 @@ def of_caller(declared: tuple[ir.Input, ...] | tuple[ir.Output, ...], values: di
     """Return values as callers pass them in JSON, by outside names."""
     found: dict[str, Any] = json.loads(declared_text(declared, values))  # type: ignore[arg-type]  # both are declared
     return found
-
-
-def _json(type_: Type, value: Any) -> Any:
-    spelled = {"value": spelled_type(type_)}
-    return json.loads(fields_text(spelled, {"value": to_outside(type_, plain(value))}))["value"]
 
 
 def _with_numbers(type_: Type, value: Any) -> Any:

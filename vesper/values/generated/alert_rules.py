@@ -79,4 +79,20 @@ ALERT_RULES: Final[tuple[AlertRule, ...]] = (
         "Workers of the role {{ $labels.role }} end unexpectedly.",
         "Look at the log of the supervisor for the signal or the exit status.",
     ),
+    AlertRule(
+        "VesperCandidateChanged",
+        'sum by (name) (rate(sir_candidates_total{result="changed"}[15m])) / sum by (name) (rate(sir_candidates_total{result=~"agreed|changed"}[15m])) > 0.01 + 2 * sum by (name) (rate(sir_candidates_total{result="changed"}[6h] offset 15m)) / sum by (name) (rate(sir_candidates_total{result=~"agreed|changed"}[6h] offset 15m))',
+        "5m",
+        "warning",
+        "The candidate of {{ $labels.name }} changes more than twice the share of outcomes that it did in the hours before.",
+        "Callers are not concerned. Look at the groups of `vesper versions show NAME`.",
+    ),
+    AlertRule(
+        "VesperCandidateFaults",
+        'increase(sir_candidates_total{result="faults"}[10m]) > 0',
+        "0m",
+        "warning",
+        "The direct engine is at fault on the candidate of {{ $labels.name }}.",
+        "Callers are not concerned. Withdraw it with `vesper versions withdraw NAME --why TEXT`, and report the fault.",
+    ),
 )

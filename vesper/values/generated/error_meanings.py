@@ -4,6 +4,7 @@
 from typing import Final
 
 ERROR_MEANINGS: Final[dict[str, str]] = {
+    "auth": "The provider of a model rejects the key, or the key may not use this model.",
     "bad_cast": "A json value does not have the requested shape or kind.",
     "bad_format": (
         "A text or bytes are not in the format that the operation reads: a number, a date, base64, UTF-8, JSON."
@@ -12,6 +13,8 @@ ERROR_MEANINGS: Final[dict[str, str]] = {
         "The inputs do not fit the node's declared inputs. The outcome lists every problem with its path and kind."
     ),
     "bad_response": "The response does not fit the type that the step declares.",
+    "budget_exceeded": "The request could cost more than a budget has left; it was not sent.",
+    "cancelled": "A person cancelled the wait of a step.",
     "conflict": "A unique or foreign key constraint rejected the write.",
     "contract_broken": "A clause of a called node is false.",
     "decimal_overflow": "The exact result of a decimal operation has more than 1,000 digits or more than 1,000 places.",
@@ -19,25 +22,37 @@ ERROR_MEANINGS: Final[dict[str, str]] = {
     "duplicate_key": "Two entries of a new map have equal keys.",
     "effect_failed": "An effect of the application failed.",
     "empty_collection": "An empty collection has no smallest, largest or average value.",
+    "expired": "An interrupt was not answered within its time to live.",
     "http_error": "The HTTP status is not 2xx. Handlers can also match it as `http_NNN`.",
     "index_out_of_range": "No item, code point or byte has this position. Positions start at 0 and are never negative.",
     "integer_overflow": "The result of an integer operation does not fit 64 bits.",
     "invalid_argument": (
         "An argument has the right type but is outside the range of the operation, such as a negative count."
     ),
+    "invalid_request": "The request of a model does not have the form that it needs, or the provider rejects it.",
     "invalid_transition": "The entity is in none of the states from which this transition starts.",
     "loop_limit": "A loop would exceed the number of iterations that its `max` allows.",
     "missing_key": "The map or json object has no entry with this key.",
+    "not_allowed": "A rule of the configuration, a hook or a person refused the request; nothing was performed.",
     "not_finite": "A NaN or an infinity has no value in the requested type.",
     "not_found": "The row, file or secret does not exist.",
     "not_in_force": "A parameter has no value at this date: it is before the first entry, or after one that ends it.",
     "not_whole": "The number has a fraction where an integer is required.",
     "null_value": "A value is required, but it is null.",
+    "overloaded": "The provider of a model has no capacity for the request now.",
+    "rate_limit": (
+        "The provider of a model admits no more requests or tokens now, or the limit of the model is reached here."
+    ),
     "recursion_limit": "A call of a function would be deeper than its `max_depth` allows.",
+    "refused": (
+        "The provider of a model blocked the request by its content rules. A refusal by the model itself is an answer "
+        "with `stop: refusal`."
+    ),
     "table_conflict": "Several rows of a decision table match where its hit policy allows one, or one result.",
     "time_overflow": "The result is outside the years 1 to 9999, or a duration is longer than 3,652,059 days.",
     "timeout": "An effect did not complete within the timeout of its policy.",
     "too_large": "The result would exceed the size limit of its type or the nesting limit.",
+    "too_long": "The conversation and the requested answer do not fit into the context of the model.",
     "too_many_rows": "The query returned more rows than the type allows.",
     "unavailable": "The other side of an effect could not be reached, or a policy blocked the request.",
     "unknown_zone": (

@@ -20,14 +20,28 @@ CONNECTIONS: Final = MetricSpec(11, "sir.connections", "gauge", "1", ())
 EFFECTS_TOTAL: Final = MetricSpec(12, "sir.effects.total", "counter", "1", ("node", "effect", "result"))
 EFFECT_DURATION: Final = MetricSpec(13, "sir.effect.duration_ms", "histogram", "ms", ("node", "effect"))
 EFFECTS_RETRIES: Final = MetricSpec(14, "sir.effects.retries", "counter", "1", ("node", "effect"))
-BREAKER_STATE: Final = MetricSpec(15, "sir.breaker.state", "gauge", "1", ("node", "breaker"))
-EXECUTIONS_IN_DOUBT: Final = MetricSpec(16, "sir.executions.in_doubt", "gauge", "1", ())
-RECOVERIES: Final = MetricSpec(17, "sir.recoveries", "counter", "1", ("node", "result"))
-JOURNAL_LAG: Final = MetricSpec(18, "sir.journal.lag_ms", "histogram", "ms", ())
-JOURNAL_ERRORS: Final = MetricSpec(19, "sir.journal.errors", "counter", "1", ())
-OUTBOX_PENDING: Final = MetricSpec(20, "sir.outbox.pending", "gauge", "1", ("database",))
-OUTBOX_AGE: Final = MetricSpec(21, "sir.outbox.age_ms", "gauge", "ms", ("database",))
-WORKERS_DEATHS: Final = MetricSpec(22, "sir.workers.deaths", "counter", "1", ("role",))
+MODELS_TOKENS: Final = MetricSpec(15, "sir.models.tokens", "counter", "1", ("node", "model", "kind"))
+MODELS_COST: Final = MetricSpec(16, "sir.models.cost", "counter", "1", ("node", "model"))
+BUDGETS_EVENTS: Final = MetricSpec(17, "sir.budgets.events", "counter", "1", ("budget", "event"))
+BREAKER_STATE: Final = MetricSpec(18, "sir.breaker.state", "gauge", "1", ("node", "breaker"))
+EXECUTIONS_IN_DOUBT: Final = MetricSpec(19, "sir.executions.in_doubt", "gauge", "1", ())
+RECOVERIES: Final = MetricSpec(20, "sir.recoveries", "counter", "1", ("node", "result"))
+JOURNAL_LAG: Final = MetricSpec(21, "sir.journal.lag_ms", "histogram", "ms", ())
+JOURNAL_ERRORS: Final = MetricSpec(22, "sir.journal.errors", "counter", "1", ())
+OUTBOX_PENDING: Final = MetricSpec(23, "sir.outbox.pending", "gauge", "1", ("database",))
+OUTBOX_AGE: Final = MetricSpec(24, "sir.outbox.age_ms", "gauge", "ms", ("database",))
+WORKERS_DEATHS: Final = MetricSpec(25, "sir.workers.deaths", "counter", "1", ("role",))
+SCHEDULES_LATE: Final = MetricSpec(26, "sir.schedules.late_ms", "histogram", "ms", ("node",))
+SCHEDULES_MISSED: Final = MetricSpec(27, "sir.schedules.missed", "counter", "1", ("node", "reason"))
+QUEUES_DEPTH: Final = MetricSpec(28, "sir.queues.depth", "gauge", "1", ("queue",))
+QUEUES_AGE: Final = MetricSpec(29, "sir.queues.age_ms", "gauge", "ms", ("queue",))
+QUEUES_DEAD: Final = MetricSpec(30, "sir.queues.dead", "gauge", "1", ("queue",))
+QUEUES_ENQUEUED: Final = MetricSpec(31, "sir.queues.enqueued", "counter", "1", ("queue", "node"))
+QUEUES_STARTED: Final = MetricSpec(32, "sir.queues.started", "counter", "1", ("queue", "node"))
+QUEUES_DEAD_LETTERS: Final = MetricSpec(33, "sir.queues.dead_letters", "counter", "1", ("queue", "node"))
+TOPIC_LAG: Final = MetricSpec(34, "sir.topic.lag", "gauge", "1", ("topic", "group"))
+TOPIC_MESSAGES: Final = MetricSpec(35, "sir.topic.messages", "counter", "1", ("topic", "group", "result"))
+CANDIDATES_TOTAL: Final = MetricSpec(36, "sir.candidates.total", "counter", "1", ("name", "result"))
 
 METRICS: Final[tuple[MetricSpec, ...]] = (
     EXECUTIONS_TOTAL,
@@ -45,6 +59,9 @@ METRICS: Final[tuple[MetricSpec, ...]] = (
     EFFECTS_TOTAL,
     EFFECT_DURATION,
     EFFECTS_RETRIES,
+    MODELS_TOKENS,
+    MODELS_COST,
+    BUDGETS_EVENTS,
     BREAKER_STATE,
     EXECUTIONS_IN_DOUBT,
     RECOVERIES,
@@ -53,4 +70,15 @@ METRICS: Final[tuple[MetricSpec, ...]] = (
     OUTBOX_PENDING,
     OUTBOX_AGE,
     WORKERS_DEATHS,
+    SCHEDULES_LATE,
+    SCHEDULES_MISSED,
+    QUEUES_DEPTH,
+    QUEUES_AGE,
+    QUEUES_DEAD,
+    QUEUES_ENQUEUED,
+    QUEUES_STARTED,
+    QUEUES_DEAD_LETTERS,
+    TOPIC_LAG,
+    TOPIC_MESSAGES,
+    CANDIDATES_TOTAL,
 )

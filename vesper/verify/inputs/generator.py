@@ -100,6 +100,10 @@ class InputGenerator:
         """Return the solver of the node's contracts."""
         return self._solver
 
+    def add_example(self, inputs: Mapping[str, object]) -> None:
+        """Vary these inputs too from now on."""
+        self._examples.append(deepcopy(dict(inputs)))
+
     def draw(self, aim: Sequence[Wanted] = ()) -> dict[str, object]:
         """Return new inputs; with an aim, inputs that meet the contracts and its conditions if some are found."""
         # Tame inputs pass the contracts and reach most of the node; wild ones test all edges.

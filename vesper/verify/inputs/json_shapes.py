@@ -41,7 +41,7 @@ _COUNTS = (0, 1, 1, 2, 2, 3, 5)
 _EXTREME_SHARE = 0.15
 _NESTED_SHARE = 0.9
 _MAX_NESTED = 3
-_SCALARS: dict[Type, tuple[object, ...]] = {
+SCALARS: dict[Type, tuple[object, ...]] = {
     BOOLEAN: (True, False),
     INTEGER: (0, 1, -1, 2, 7, 100, Decimal("1.0"), Decimal("-3.00"), 2**31, 2**53 + 1),
     DECIMAL: (0, 1, Decimal("1.50"), "1.50", "-0.5", Decimal("0.10"), "7", Decimal("12.000"), "0.00"),
@@ -129,7 +129,7 @@ class JsonShapes:
                 return self._nested(self._around)
             case _:
                 is_extreme = self._wrong_share > 0 and self._random.random() < _EXTREME_SHARE and type_ in _EXTREMES
-                return self._random.choice((_EXTREMES if is_extreme else _SCALARS)[type_])
+                return self._random.choice((_EXTREMES if is_extreme else SCALARS)[type_])
 
     def _record(self, fields: tuple[tuple[str, Type], ...]) -> dict[str, object]:
         """Return an object: optional fields may be absent, and fields that the record does not have are ignored."""

@@ -15,15 +15,17 @@ from typing import TypeAlias, cast
 from vesper.compiler import Compiled
 from vesper.engines.engine import Blocked, Completion, Done, Limits, Program, Request
 from vesper.engines.outcome import LimitHit
-from vesper.language.check.case_effects import ExpectedRequest
+from vesper.language.check.case_effects import ExpectedRequest, includes
 from vesper.language.check.cases import Case
 from vesper.language.ir import nodes as ir
 from vesper.language.ir.statements import all_statements
 from vesper.values.generated.effects import EFFECTS
 from vesper.values.inputs import accept_inputs
-from vesper.values.model import Value, plain, same, show
+from vesper.values.model import Value, ValueProblem, plain, show
+from vesper.values.times import SleepClock
 from vesper.values.types import ArrayOf, OptionalOf, Record, Type
 from vesper.verify.inputs.generator import InputGenerator
+from vesper.verify.inputs.model_answers import ModelAnswers
 
 Responder: TypeAlias = Callable[[Request], Completion]
 MAX_REQUESTS = 1_000
@@ -38,6 +40,10 @@ _REPEATING_SHARE = 0.4
 _SAME_NAME_SHARE = 0.6
 _SAME_TYPE_SHARE = 0.1
 _HTTP_CODES = ("http_400", "http_402", "http_404", "http_409", "http_429", "http_500", "http_503")
+
+_MODEL_CALL = "model_call"
+_FIXED_ANSWERS = ("state_transition", "sleep")
+"""Effects whose possible answers depend on the request."""
 
 
 class UnexpectedRequest(Exception):
@@ -78,8 +84,12 @@ def run_with(
 def run_case(program: Program, case: Case, limits: Limits | None = None) -> Done:
     """Run a case to its end. Raises `UnexpectedRequest` for an unlisted or missing request."""
     waiting = list(case.effects)
+    now = case.now if isinstance(case.now, datetime) else NOON
+    clock = SleepClock(now)
 
     def respond(request: Request) -> Completion:
+        if request.effect == "sleep" and (not waiting or _differs_in_path(request, waiting[0])):
+            return complete_sleep(clock, request)
         if not waiting:
             raise UnexpectedRequest(f"requests {describe(request)}, but the case lists no more requests")
         expected = waiting.pop(0)
@@ -88,13 +98,22 @@ def run_case(program: Program, case: Case, limits: Limits | None = None) -> Done
             raise UnexpectedRequest(problem)
         if expected.fails is not None:
             return Completion(request.id, failure=expected.fails)
+        if request.effect == "sleep":
+            return complete_sleep(clock, request, expected.returns)
         return Completion(request.id, plain(expected.returns))
 
-    now = case.now if isinstance(case.now, datetime) else NOON
     done = run_with(program, dict(case.inputs), now, respond, limits)
     if waiting and not isinstance(done.outcome, LimitHit):
         raise UnexpectedRequest(f"ends without the listed request `{waiting[0].path}`")
     return done
+
+
+def complete_sleep(clock: SleepClock, request: Request, due: object = None) -> Completion:
+    """Complete a sleep with the time at which it is due, or with the given one."""
+    try:
+        return Completion(request.id, clock.sleep(request.arguments, due))
+    except ValueProblem:
+        return Completion(request.id, failure="invalid_argument")
 
 
 def describe(request: Request) -> str:
@@ -102,7 +121,7 @@ def describe(request: Request) -> str:
 
 
 def _differs(request: Request, expected: ExpectedRequest) -> str | None:
-    if request.path.lstrip("_") != expected.path.lstrip("_"):
+    if _differs_in_path(request, expected):
         return f"requests {describe(request)}, but the case lists `{expected.path}` next"
     for name, wanted in expected.request.items():
         found: object = request.fixed.get(name)
@@ -110,17 +129,16 @@ def _differs(request: Request, expected: ExpectedRequest) -> str | None:
             found = request.arguments[name]
         elif name == "key" and request.key is not None:
             found = request.key
-        if not _has(plain(cast(Value, found)), plain(wanted)):
+        if not includes(plain(cast(Value, found)), plain(wanted)):
             shown = f"`{name}` is {show(found)}, but the case has {show(wanted)}"
             return f"requests {describe(request)}: {shown}"
     return None
 
 
-def _has(found: object, wanted: object) -> bool:
-    """Return whether a value matches; a wanted record may name fewer fields."""
-    if isinstance(wanted, dict) and isinstance(found, dict):
-        return all(name in found and _has(found[name], part) for name, part in wanted.items())
-    return same(found, wanted)
+def _differs_in_path(request: Request, expected: ExpectedRequest) -> bool:
+    """Return whether a request is of another step. A path without iterations is that of the step in any of them."""
+    path = request.path if "[" in expected.path else _without_iterations(request.path)
+    return path.lstrip("_") != expected.path.lstrip("_")
 
 
 # -- generated ------------------------------------------------------------------------------------
@@ -139,6 +157,7 @@ class GeneratedResponses:
         self._collect(compiled, "")
         self._declared = compiled.node.declared_inputs
         self._values = InputGenerator(compiled.node, 0, seeks_boundaries=False)
+        self._models = ModelAnswers(compiled.node)
         self._cases = [_answers_of(case) for case in compiled.cases if case.effects]
 
     def _collect(self, compiled: Compiled, prefix: str) -> None:
@@ -161,7 +180,7 @@ class GeneratedResponses:
         def respond(request: Request) -> Completion:
             completion = draw(request)
             chance = random.Random(f"{seed} {request.path} {request.id} inputs")
-            has_value = completion.failure is None and request.effect != "state_transition"
+            has_value = completion.failure is None and request.effect not in _FIXED_ANSWERS
             if not known or not has_value or chance.random() >= _REPEATING_SHARE:
                 return completion
             value = _repeat(known, chance, "", self.type_of(request.path), completion.result)
@@ -169,7 +188,8 @@ class GeneratedResponses:
 
         def draw(request: Request) -> Completion:
             chance = random.Random(f"{seed} {request.path} {request.id}")
-            expected = case.get(_without_iterations(request.path).lstrip("_"))
+            listed = case.get(_without_iterations(request.path).lstrip("_"), ())
+            expected = listed[min(_round_of(request.path), len(listed) - 1)] if listed else None
             if expected is not None and chance.random() >= _DEPARTURE_SHARE:
                 return self._answer_as_listed(request, expected, chance)
             if chance.random() < _FAILURE_SHARE:
@@ -178,21 +198,29 @@ class GeneratedResponses:
                 return Completion(request.id, failure=chance.choice(_HTTP_CODES) if code == "http_error" else code)
             if request.effect == "state_transition":  # the Host accepts transitions only from these states
                 return Completion(request.id, chance.choice(request.fixed["from"].split(",")))
+            if request.effect == "sleep":  # the Host gives the time at which it is due
+                return complete_sleep(SleepClock(self.now(f"{seed} {request.id}")), request)
+            if request.effect == _MODEL_CALL:
+                answer = self._models.draw(plain(request.arguments["request"]), chance)
+                if answer is not None:
+                    return Completion(request.id, answer)
             return Completion(
                 request.id, self._values.draw_value(self.type_of(request.path), f"{seed} {request.path} {request.id}")
             )
 
         return respond
 
-    def _case(self, seed: str) -> Mapping[str, ExpectedRequest]:
+    def _case(self, seed: str) -> Mapping[str, list[ExpectedRequest]]:
         chance = random.Random(f"{seed} case")
         return chance.choice(self._cases) if self._cases and chance.random() < _CASE_SHARE else {}
 
     def _answer_as_listed(self, request: Request, expected: ExpectedRequest, chance: random.Random) -> Completion:
         if expected.fails is not None:
             return Completion(request.id, failure=expected.fails)
+        if request.effect == "sleep":
+            return complete_sleep(SleepClock(self.now(f"{chance.random()}")), request, expected.returns)
         value: object = plain(expected.returns)
-        if request.effect != "state_transition" and chance.random() < _VARIED_SHARE:
+        if request.effect not in _FIXED_ANSWERS and chance.random() < _VARIED_SHARE:
             type_ = self._types[_without_iterations(request.path)]
             value = self._values.vary_value(value, type_, f"{chance.random()}")
         return Completion(request.id, value)
@@ -232,12 +260,18 @@ def _repeat(
             return known[chance.choice(alike)][1] if alike and chance.random() < _SAME_TYPE_SHARE else value
 
 
-def _answers_of(case: Case) -> dict[str, ExpectedRequest]:
-    """Return the answers of a case by step; in a loop, the first one counts for all rounds."""
-    found: dict[str, ExpectedRequest] = {}
+def _answers_of(case: Case) -> dict[str, list[ExpectedRequest]]:
+    """Return the answers of a case by step, in a loop one for each round; the last one counts for all later rounds."""
+    found: dict[str, list[ExpectedRequest]] = {}
     for expected in case.effects:
-        found.setdefault(_without_iterations(expected.path).lstrip("_"), expected)
+        found.setdefault(_without_iterations(expected.path).lstrip("_"), []).append(expected)
     return found
+
+
+def _round_of(path: str) -> int:
+    """Return the round of the innermost loop around a request, from 0."""
+    found = path.rpartition("[")[2].partition("]")[0]
+    return int(found) if "[" in path else 0
 
 
 def _without_iterations(path: str) -> str:

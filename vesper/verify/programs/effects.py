@@ -8,7 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from vesper.values.types import BOOLEAN, DECIMAL, INTEGER, JSON, STRING, TIMESTAMP, ArrayOf, OptionalOf, Type, optional
+from vesper.values.generated.effects import INTERRUPT_KINDS
+from vesper.values.types import (
+    BOOLEAN,
+    DECIMAL,
+    DURATION,
+    INTEGER,
+    JSON,
+    STRING,
+    TIMESTAMP,
+    ArrayOf,
+    OptionalOf,
+    Type,
+    optional,
+)
 from vesper.verify.programs.expressions import Expressions
 from vesper.verify.programs.terms import Scope, Term
 from vesper.verify.programs.text import Tree, scalar
@@ -27,7 +40,7 @@ class Effects:
         self._template = template
         self.capabilities: set[str] = set()
 
-    def request(self, scope: Scope) -> DrawnRequest:
+    def request(self, scope: Scope, may_wait: bool = True) -> DrawnRequest:
         """Draw a step: its fields, the type of its value, and its failure codes."""
         ways = {
             "effect small": (2.0, self._small),
@@ -38,6 +51,8 @@ class Effects:
             "effect custom": (1.0, self._custom),
             "effect call": (1.0, self._call),
         }
+        if may_wait:
+            ways["effect wait"] = (1.0, self._wait)
         weights = self._draw.features.weights({name: weight for name, (weight, _) in ways.items()})
         (way,) = self._random.choices([draw for _, draw in ways.values()], weights)
         return way(scope)
@@ -135,6 +150,29 @@ class Effects:
             return fields, JSON, ("http_404", "http_5xx", "http_error", "bad_response", *_ALWAYS)
         type_ = self._given_type()
         return fields | {"expect": scalar(type_text(type_))}, type_, ("http_error", "bad_response", *_ALWAYS)
+
+    def _wait(self, scope: Scope) -> DrawnRequest:
+        fields: dict[str, Tree] = {"operation": self._random.choice(("sleep", "wait_for", "interrupt"))}
+        length = "90m" if self._random.random() < 0.5 else self._draw_value(scope, DURATION)
+        if fields["operation"] == "sleep":
+            self._needs("clock.sleep.system")
+            is_long = self._random.random() < 0.5
+            fields |= {"duration": length} if is_long else {"until": self._draw_value(scope, TIMESTAMP)}
+            return fields, TIMESTAMP, ("cancelled", "invalid_argument", *_ALWAYS)
+        type_ = self._given_type()
+        returns = scalar(type_text(type_))
+        if fields["operation"] == "wait_for":
+            self._needs("signals.receive.settled")
+            fields |= {"signal": "settled", "match": self._draw_value(scope, STRING), "timeout": length}
+            return fields | {"returns": returns}, type_, ("cancelled", *_ALWAYS)
+        kind = self._random.choice(tuple(INTERRUPT_KINDS))
+        self._needs(f"interrupts.raise.{kind}")
+        fields |= {"kind": kind, "message": self._template(scope)}
+        if kind != "checkpoint":
+            fields["ttl"] = length
+        if not INTERRUPT_KINDS[kind].is_answered and self._random.random() < 0.5:
+            return fields, OptionalOf(STRING), ("expired", "cancelled", *_ALWAYS)
+        return fields | {"returns": returns}, type_, ("expired", "cancelled", *_ALWAYS)
 
     def _whole(self, scope: Scope) -> Term:
         found = self._draw_value(scope, INTEGER, STRING)

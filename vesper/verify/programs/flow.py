@@ -115,6 +115,9 @@ class Flow(Loops, Branches):
 
     def _effect(self, scope: Scope) -> DrawnPart:
         assert self.effects is not None
+        # A preference of the program, so that other programs stay the same.
+        if self._features.weight("parallel") > 1 and self._chance(0.5):
+            return self._parallel(scope)
         when, facts, _, text = self._when(scope)
         inner = scope.assuming(facts)
         asked, type_, codes = self.effects.request(inner)
@@ -122,6 +125,23 @@ class Flow(Loops, Branches):
         if codes and self._chance(0.4):
             fields["on_error"] = self._handlers(inner, type_, codes)
         return DrawnPart(fields, self._declare(scope, str(fields["step"]), type_, text))
+
+    def _parallel(self, scope: Scope) -> DrawnPart:
+        """Draw requests that are made together."""
+        assert self.effects is not None
+        members: list[Tree] = []
+        after = scope
+        for _ in range(self.random.choice((2, 2, 3))):
+            name = self._name()
+            asked, type_, codes = self.effects.request(scope, may_wait=False)
+            while not codes:  # `now()`, which is no request
+                asked, type_, codes = self.effects.request(scope, may_wait=False)
+            fields: dict[str, Tree] = {"step": name, **asked}
+            if self._chance(0.3):
+                fields["on_error"] = {"any": {"value": self._draw.expression(type_, scope, 1)}}
+            members.append(fields)
+            after = after.declare("step", name, type_)
+        return DrawnPart({"operation": "parallel", "steps": members}, after)
 
     def _draw_conditional_end(self, scope: Scope) -> DrawnPart:
         """Draw a conditional end, whose condition is false in all later steps."""

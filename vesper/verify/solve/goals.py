@@ -7,7 +7,7 @@ on later rounds of a loop are not known; an execution shows whether the branch w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -21,9 +21,12 @@ from vesper.language.ir.nodes import (
     For,
     If,
     Let,
+    Literal,
     Logical,
     Loop,
     Node,
+    Parallel,
+    Place,
     Request,
     Require,
     Statement,
@@ -70,14 +73,26 @@ class BranchAims:
 
 def branch_goals(node: Node) -> dict[Branched, list[Wanted]]:
     """Return the conditions of each branch."""
-    collector = _Collector()
+    return _collect(node, frozenset()).goals
+
+
+def expression_goals(node: Node, indices: Collection[int]) -> dict[int, list[Wanted]]:
+    """Return the conditions under which an execution evaluates each of these expressions of the body."""
+    return _collect(node, frozenset(indices)).ways
+
+
+def _collect(node: Node, indices: frozenset[int]) -> _Collector:
+    collector = _Collector(indices)
     collector.block(node.body, [], lambda wanted: wanted)
-    return collector.goals
+    return collector
 
 
 class _Collector:
-    def __init__(self) -> None:
+    def __init__(self, indices: frozenset[int]) -> None:
         self.goals: dict[Branched, list[Wanted]] = {}
+        self.ways: dict[int, list[Wanted]] = {}
+        """Conditions of the expressions `indices`."""
+        self._indices = indices
 
     def block(self, block: Block, path: list[Wanted], close: _Close) -> None:
         for statement in block:
@@ -96,6 +111,9 @@ class _Collector:
                 self._expressions([] if value is None else [value], path, close)
             case Loop():
                 self._loop(statement, path, close)
+            case Parallel(members=members):
+                for member in members:
+                    self.block(member, path, close)
             case Step() | Request() | CallNode():
                 self._expressions(expressions_of((replace(statement, handlers=()),)), path, close)
             case _:
@@ -113,7 +131,7 @@ class _Collector:
         self._expressions([each for each in first if each is not None], path, close)
 
         def close_round(wanted: list[Wanted]) -> list[Wanted]:
-            body = _conjunction(wanted)
+            body = _conjunction(wanted, loop.place)
             for each in reversed(loop.state):
                 body = Let(each.local, each.name, each.value, body, loop.place)
             if loop.over is not None:
@@ -142,6 +160,8 @@ class _Collector:
         self._inside(condition, path, close)
 
     def _inside(self, expression: Expression, path: list[Wanted], close: _Close) -> None:
+        if expression.index in self._indices:
+            self.ways.setdefault(expression.index, close(path))
         match expression:
             case If(condition=condition, then=then, otherwise=otherwise):
                 self._condition(condition, path, close)
@@ -154,7 +174,7 @@ class _Collector:
                 self._inside(value, path, close)
 
                 def close_let(wanted: list[Wanted]) -> list[Wanted]:
-                    return close([*path, (Let(local, name, value, _conjunction(wanted), place), True)])
+                    return close([*path, (Let(local, name, value, _conjunction(wanted, place), place), True)])
 
                 self._inside(body, [], close_let)
             case For():
@@ -168,7 +188,7 @@ class _Collector:
             return  # the second round depends on the first
 
         def close_item(wanted: list[Wanted]) -> list[Wanted]:
-            value = _conjunction(wanted)
+            value = _conjunction(wanted, loop.place)
             exists = replace(loop, kind="exists", where=None, key=None, with_=None, value=value, type=BOOLEAN)
             return close([*path, (exists, True)])
 
@@ -194,7 +214,9 @@ def _passed(statement: Statement) -> list[Wanted]:
             return []
 
 
-def _conjunction(wanted: list[Wanted]) -> Expression:
+def _conjunction(wanted: list[Wanted], place: Place) -> Expression:
+    if not wanted:
+        return Literal(BOOLEAN, True, place)
     parts = [
         condition if value else Call("boolean.not", (), (condition,), BOOLEAN, condition.place)
         for condition, value in wanted

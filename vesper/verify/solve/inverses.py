@@ -26,6 +26,9 @@ Inverse: TypeAlias = Callable[[Sequence[Any], Any], Options]
 _DAYS_SEARCHED = range(-31, 32)
 _MAX_OPTIONS = 8
 
+_MAX_LENGTH = 1_000
+"""Longest text that is made to have a part at a place."""
+
 
 def inverse_of(op: str, args: Sequence[Any], target: Any) -> Options:
     """Return the options for a wanted result; none for an operation without an inverse."""
@@ -158,6 +161,8 @@ def _index_of_text(args: Sequence[Any], target: Any) -> Options:
     without = value.replace(part, "") if part else value
     if target is None:
         return [(0, without)]
+    if target > _MAX_LENGTH:
+        return []
     without += "a" * max(0, target - len(without))
     return [(0, splice(without, target, target, part))]
 

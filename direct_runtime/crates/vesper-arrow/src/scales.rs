@@ -334,6 +334,12 @@ impl Bounds<'_> {
                     self.step(&repeated.name, repeated.collect);
                     self.handlers(&repeated.name, &repeated.handlers);
                 }
+                Statement::Parallel(parallel) => {
+                    for member in &parallel.members {
+                        self.block(member);
+                    }
+                    self.handlers(&parallel.name, &parallel.handlers);
+                }
                 Statement::Request(request) => {
                     self.step(&request.name, Some(request.result));
                     self.handlers(&request.name, &request.handlers);

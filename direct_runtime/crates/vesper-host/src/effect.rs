@@ -15,6 +15,9 @@ use vesper_interp::{Argument, Request};
 use vesper_ir::{EffectClass, FailureCode, Value};
 use zeroize::Zeroizing;
 
+use crate::policy::Limiter;
+use crate::policy::budget::Budget;
+
 /// Failure of an effect. The message is for people and holds no secret.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
@@ -52,6 +55,41 @@ pub struct TraceHeaders<'a> {
     pub tracestate: Option<&'a str>,
 }
 
+/// Part of an answer that is under way.
+#[derive(Clone, Copy, Debug)]
+pub struct Chunk<'a> {
+    /// Path of the request.
+    pub path: &'a str,
+    /// `start` of an attempt, which voids the parts before it; `text`, `thinking`, `tool_start` with the name of the
+    /// tool, `tool_arguments`, `usage` with its JSON, or `end` with the reason.
+    pub kind: &'static str,
+    pub text: &'a str,
+    /// Id of the call of a tool.
+    pub call: Option<&'a str>,
+}
+
+/// Listener to answers that are under way. Parts are delivered before anything of them is durable.
+pub trait ChunkSink: Send + Sync {
+    /// Takes a part. The provider is not read while it does.
+    fn put(&self, chunk: Chunk<'_>);
+}
+
+/// Limits that runs share, for a performer with limits of its own.
+#[derive(Clone, Copy, Debug)]
+pub struct SharedLimits<'a> {
+    pub limiter: &'a Limiter,
+    /// End of the execution's time, by the clock of the limiter.
+    pub deadline_us: Option<i64>,
+}
+
+impl SharedLimits<'_> {
+    /// Returns the time that the execution has left; None without a limit.
+    pub fn left(&self) -> Option<Duration> {
+        self.deadline_us
+            .map(|deadline_us| self.limiter.time_until(deadline_us))
+    }
+}
+
 /// One attempt at one effect.
 #[derive(Clone, Copy)]
 pub struct Ask<'a> {
@@ -61,6 +99,8 @@ pub struct Ask<'a> {
     pub timeout: Option<Duration>,
     /// True where it may have been performed before: by an earlier attempt, or before a crash.
     pub is_repeat: bool,
+    /// Number of the attempt, from 1.
+    pub attempt: i64,
     /// True where arguments, key or answer hold sensitive data: logs must not repeat them.
     pub is_sensitive: bool,
     pub secrets: &'a dyn Secrets,
@@ -68,6 +108,12 @@ pub struct Ask<'a> {
     /// resembles a reference is a text: its sender must not select the secret that replaces it.
     pub references: &'a HashMap<Arc<str>, Arc<str>>,
     pub trace: Option<TraceHeaders<'a>>,
+    /// Listener to the answer while it is under way.
+    pub sink: Option<&'a dyn ChunkSink>,
+    /// None where no limits hold: in tests, and outside of runs.
+    pub limits: Option<SharedLimits<'a>>,
+    /// Budgets around a request that reads one, outermost first.
+    pub budgets: &'a [Budget],
 }
 
 impl fmt::Debug for Ask<'_> {

@@ -5,11 +5,13 @@
 
 mod addresses;
 mod attempt;
+pub mod aws;
 mod connect;
 mod connection;
 mod dates;
 pub mod headers;
 mod misfit;
+mod oauth2;
 mod request;
 mod response;
 mod secrets;
@@ -24,20 +26,28 @@ mod wire;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use vesper_ir::Value;
+use zeroize::Zeroizing;
 
 pub use addresses::normal_host;
 use attempt::Attempt;
 use connect::{Connector, Lookups, Unanswered};
 pub use connect::{Resolve, look_up};
-use request::{Outgoing, probe_of, request_of};
-use response::{Answer, bad_response, failure_of, value_of};
-use secrets::SecretTexts;
+use headers::check_value;
+use oauth2::Tokens;
+use request::{Outgoing, post_of, probe_of, request_of, set};
+pub(crate) use response::Answer;
+pub(crate) use response::{bad_response, is_good, wait_of};
+use response::{failure_of, rule_of, value_of};
+pub(crate) use secrets::SecretTexts;
 pub use secrets::Template;
-use settings::{HttpSettings, Redirects};
+use settings::{Auth, AwsSigV4, HttpSettings, OAuth2, Redirects};
+pub(crate) use text::{excerpt, quote};
 use text::{prefix, unquote_text};
 use tls::Authorities;
+pub(crate) use transport::Open;
 use transport::Transport;
 use url::{Origin, redirected, shown_url};
 use values::not_sent;
@@ -77,6 +87,7 @@ pub struct BadSettings {
 /// Performer of `http_request` for the configured providers.
 pub struct HttpPerformer {
     transports: HashMap<String, Transport>,
+    tokens: HashMap<String, Tokens>,
     secrets: Arc<dyn Secrets>,
     on_answer: Option<Arc<OnAnswer>>,
 }
@@ -96,6 +107,7 @@ impl HttpPerformer {
         let public = Arc::new(Authorities::new(&surroundings.public_authorities));
         let lookups = Arc::new(Lookups::default());
         let mut transports = HashMap::new();
+        let mut tokens = HashMap::new();
         for settings in providers {
             let authorities = match &settings.ca_file {
                 None => Arc::clone(&public),
@@ -110,6 +122,7 @@ impl HttpPerformer {
                 }
             };
             let name = settings.name.clone();
+            tokens.insert(name.clone(), Tokens::default());
             let connector = Connector {
                 settings: Arc::new(settings),
                 authorities,
@@ -120,6 +133,7 @@ impl HttpPerformer {
         }
         Ok(Self {
             transports,
+            tokens,
             secrets: surroundings.secrets,
             on_answer: surroundings.on_answer,
         })
@@ -127,17 +141,24 @@ impl HttpPerformer {
 
     fn exchange<'a>(&'a self, ask: Ask<'a>) -> Result<Exchange<'a>, Failure> {
         let provider = ask.fixed("provider");
-        let Some(transport) = self.transports.get(provider) else {
+        self.exchange_with(provider, ask).ok_or_else(|| {
             let name = prefix(provider, 64);
-            return Err(Failure::new(
+            Failure::new(
                 "unavailable",
                 format!("nothing was sent: no provider `{name}` is configured: add `[providers.{name}]`"),
-            ));
-        };
+            )
+        })
+    }
+
+    /// Returns an exchange with a provider; None where it is not configured.
+    pub(crate) fn exchange_with<'a>(&'a self, provider: &str, ask: Ask<'a>) -> Option<Exchange<'a>> {
+        let found = self.transports.get(provider).zip(self.tokens.get(provider));
+        let (transport, tokens) = found?;
         let time = ask.timeout.unwrap_or(transport.settings.timeout);
-        Ok(Exchange {
+        Some(Exchange {
             ask,
             transport,
+            tokens,
             secrets: SecretTexts::new(ask.secrets, &*self.secrets, ask.references),
             attempt: Attempt::new(time),
             has_acted: false,
@@ -168,23 +189,61 @@ impl Performer for HttpPerformer {
 }
 
 /// One attempt at one request: its clock, its secrets, and the redirects that it follows.
-struct Exchange<'a> {
+pub(crate) struct Exchange<'a> {
     ask: Ask<'a>,
     transport: &'a Transport,
+    tokens: &'a Tokens,
     secrets: SecretTexts<'a>,
     attempt: Attempt,
     /// True where a redirect showed it: after a POST, 303 and often 301 and 302 mean that it is done.
     has_acted: bool,
 }
 
-impl Exchange<'_> {
+impl<'a> Exchange<'a> {
+    /// Posts a JSON body to a path below the base, and returns the answer before it is read.
+    pub(crate) async fn post(
+        &mut self,
+        endpoint: &str,
+        headers: &[(&str, &str)],
+        body: String,
+    ) -> Result<Open<'a>, Failure> {
+        let outgoing = post_of(
+            &self.ask,
+            &self.transport.settings,
+            &self.secrets,
+            endpoint,
+            headers,
+            body,
+        )?;
+        self.send(&outgoing).await.map_err(|unanswered| match unanswered {
+            Unanswered::Failed(failure) => failure,
+            Unanswered::Refused(problem) => {
+                Failure::new("unavailable", format!("nothing was sent: {problem}"))
+            }
+        })
+    }
+
+    pub(crate) fn settings(&self) -> &HttpSettings {
+        &self.transport.settings
+    }
+
+    /// Returns true where messages must not repeat what is exchanged.
+    pub(crate) fn is_sensitive(&self) -> bool {
+        self.ask.is_sensitive
+    }
+
+    pub(crate) fn secrets(&self) -> &SecretTexts<'a> {
+        &self.secrets
+    }
+
     async fn perform(&mut self, on_answer: Option<&OnAnswer>) -> Result<Value, Failure> {
         let outgoing = request_of(&self.ask, &self.transport.settings, &self.secrets)?;
         let answer = self.answer(outgoing).await?;
         if let Some(on_answer) = on_answer {
             on_answer(&self.ask.request.path, answer.status);
         }
-        if !answer.is_good() {
+        let rule = rule_of(&answer, &self.transport.settings.failures);
+        if rule.is_some() || !answer.is_good() {
             return Err(self.failure(&answer, None));
         }
         self.value(&answer)
@@ -193,6 +252,9 @@ impl Exchange<'_> {
     async fn probe(&mut self) -> Result<Option<Value>, Failure> {
         let (outgoing, found_status) = probe_of(&self.ask, &self.transport.settings, &self.secrets)?;
         let answer = self.answer(outgoing).await?;
+        if rule_of(&answer, &self.transport.settings.failures).is_some() {
+            return Err(self.failure(&answer, None));
+        }
         if answer.status == found_status {
             return self.value(&answer).map(Some);
         }
@@ -216,16 +278,11 @@ impl Exchange<'_> {
 
     fn failure(&self, answer: &Answer, note: Option<&str>) -> Failure {
         let settings = &self.transport.settings;
-        failure_of(
-            answer,
-            &settings.name,
-            settings.retry_after_max,
-            &self.secrets,
-            note,
-        )
+        let rule = rule_of(answer, &settings.failures);
+        failure_of(answer, settings, &self.secrets, rule, note)
     }
 
-    fn redacted(&self, failure: Failure) -> Failure {
+    pub(crate) fn redacted(&self, failure: Failure) -> Failure {
         Failure {
             message: self.secrets.redact(&failure.message),
             may_have_happened: failure.may_have_happened || self.has_acted,
@@ -235,7 +292,7 @@ impl Exchange<'_> {
 
     /// Returns the answer after the redirects that the settings allow.
     async fn answer(&mut self, mut outgoing: Outgoing) -> Result<Answer, Failure> {
-        let first = self.transport.exchange(&outgoing, &self.attempt).await;
+        let first = self.exchange(&outgoing).await;
         let mut answer = first.map_err(|unanswered| match unanswered {
             Unanswered::Failed(failure) => failure,
             Unanswered::Refused(problem) => Failure::new("unavailable", not_sent(problem).message),
@@ -249,7 +306,7 @@ impl Exchange<'_> {
                 Ok(outgoing) => outgoing,
                 Err(problem) => return Err(self.failure(&answer, Some(&problem))),
             };
-            answer = match self.transport.exchange(&outgoing, &self.attempt).await {
+            answer = match self.exchange(&outgoing).await {
                 Ok(answer) => answer,
                 Err(Unanswered::Failed(failure)) => return Err(failure),
                 Err(Unanswered::Refused(problem)) => return Err(self.failure(&answer, Some(&problem))),
@@ -260,6 +317,92 @@ impl Exchange<'_> {
             return Err(self.failure(&answer, Some(&note)));
         }
         Ok(answer)
+    }
+
+    async fn exchange(&mut self, outgoing: &Outgoing) -> Result<Answer, Unanswered> {
+        Ok(self.send(outgoing).await?.read().await?)
+    }
+
+    /// Sends a request with the credentials that are made for each one anew.
+    async fn send(&mut self, outgoing: &Outgoing) -> Result<Open<'a>, Unanswered> {
+        let (transport, settings) = (self.transport, &self.transport.settings);
+        let (base, there) = (&settings.base.origin, &outgoing.url.origin);
+        match &settings.auth {
+            Some(auth) if base == there || is_upgrade(base, there) => match auth {
+                Auth::OAuth2(client) => self.send_with_token(outgoing, client).await,
+                Auth::AwsSigV4(aws) => {
+                    let signed = self.signed(outgoing, aws)?;
+                    transport.open(&signed, &self.attempt).await
+                }
+                Auth::Header { .. } | Auth::Basic { .. } => transport.open(outgoing, &self.attempt).await,
+            },
+            _ => transport.open(outgoing, &self.attempt).await,
+        }
+    }
+
+    /// Sends a request with an access token; after a 401, which is no attempt at the effect, once more with a new one.
+    async fn send_with_token(
+        &mut self,
+        outgoing: &Outgoing,
+        client: &OAuth2,
+    ) -> Result<Open<'a>, Unanswered> {
+        let transport = self.transport;
+        let mut refused: Option<Zeroizing<String>> = None;
+        loop {
+            let until = self.attempt.until;
+            let token = self
+                .tokens
+                .get(client, transport, &self.secrets, until, refused.as_deref());
+            let token = token.await?;
+            let mut authorized = outgoing.clone();
+            let value = format!("Bearer {}", token.as_str());
+            set(&mut authorized.headers, "authorization", value.into());
+            if refused.is_some() {
+                self.attempt = Attempt::until(until);
+            }
+            let answer = transport.open(&authorized, &self.attempt).await?;
+            if answer.status() != 401 || refused.is_some() {
+                return Ok(answer);
+            }
+            answer.read().await?;
+            refused = Some(token);
+        }
+    }
+
+    fn signed(&self, outgoing: &Outgoing, settings: &AwsSigV4) -> Result<Outgoing, Failure> {
+        let secret = |name: &str| self.secrets.for_provider(name);
+        let id = settings.access_key_id.fill(secret)?;
+        let key = settings.secret_access_key.fill(secret)?;
+        let token = settings
+            .session_token
+            .as_ref()
+            .map(|token| token.fill(secret))
+            .transpose()?;
+        for text in [Some(&id), token.as_ref()].into_iter().flatten() {
+            check_value("Authorization", text).map_err(not_sent)?;
+        }
+        let request = aws::AwsRequest {
+            method: &outgoing.method,
+            host: &outgoing.url.origin.authority(),
+            path: &outgoing.url.path,
+            query: &outgoing.url.query,
+            headers: &outgoing.headers,
+            body: outgoing.body.as_deref().unwrap_or_default(),
+        };
+        let key = aws::AwsKey {
+            region: &settings.region,
+            service: &settings.service,
+            access_key_id: &id,
+            secret_access_key: &key,
+            session_token: token.as_ref().map(|token| token.as_str()),
+        };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now_us = i64::try_from(now.as_micros()).unwrap_or(i64::MAX);
+        let mut signed = outgoing.clone();
+        for (name, value) in aws::sign(&request, &key, now_us) {
+            set(&mut signed.headers, &name, value);
+        }
+        Ok(signed)
     }
 
     fn follow(&self, outgoing: Outgoing, answer: &Answer) -> Result<Outgoing, String> {

@@ -3,7 +3,8 @@
 pub mod audit;
 pub mod batch;
 pub mod begin;
-mod cells;
+pub(crate) mod cells;
+pub mod due;
 pub mod execution_id;
 mod keyed;
 pub mod limits;
@@ -20,11 +21,13 @@ pub mod schema;
 pub mod sealing;
 pub mod sqlite;
 pub mod store;
-mod stored_line;
+pub(crate) mod stored_line;
 mod verifying;
 pub mod writing;
 
 use std::fmt;
+
+use crate::journal::due::{Wait, Waited};
 
 /// Kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -88,6 +91,10 @@ pub enum Status {
     Running,
     InDoubt,
     Ended,
+    /// A wait is committed: the run is nowhere but in the journal.
+    Waiting,
+    /// The run has not begun: a worker takes it over.
+    Queued,
 }
 
 impl Status {
@@ -97,12 +104,15 @@ impl Status {
             Self::Running => "running",
             Self::InDoubt => "in_doubt",
             Self::Ended => "ended",
+            Self::Waiting => "waiting",
+            Self::Queued => "queued",
         }
     }
 
     /// Returns the status with this name.
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Running, Self::InDoubt, Self::Ended]
+        use Status::{Ended, InDoubt, Queued, Running, Waiting};
+        [Running, InDoubt, Ended, Waiting, Queued]
             .into_iter()
             .find(|each| each.name() == name)
     }
@@ -155,6 +165,8 @@ pub enum ErrorKind {
     NotTaken,
     /// The journal has no such execution.
     UnknownExecution,
+    /// A run waits whose type the sender of a signal has not checked.
+    Unchecked,
     /// Another run has the key of this one: no error of the journal. The message is the id of that run.
     KeyTaken,
 }
@@ -202,6 +214,9 @@ pub trait Run: Send + Sync {
 
     /// Makes everything appended durable. Fails with `Fenced` where the run belongs to another process.
     fn commit(&self, status: Status, outcome: Option<&str>) -> Result<(), JournalError>;
+
+    /// Commits a wait with everything appended: the run waits then, or goes on with a signal that was kept for it.
+    fn wait(&self, wait: Wait) -> Result<Waited, JournalError>;
 
     /// Prolongs the lease, as commits do.
     fn renew(&self) -> Result<(), JournalError>;

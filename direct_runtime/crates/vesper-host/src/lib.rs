@@ -5,6 +5,7 @@
 //! kill points, which tests replace. The crate does not know Python: `vesper-py` binds it.
 
 pub mod ambient;
+pub mod backtest;
 pub mod database;
 pub mod effect;
 pub mod encoded_forms;
@@ -13,6 +14,7 @@ pub mod http;
 pub mod interrupts;
 pub mod journal;
 pub mod messages;
+pub mod model;
 pub mod per_process;
 pub mod policy;
 pub mod postgres;

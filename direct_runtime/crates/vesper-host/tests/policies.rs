@@ -9,6 +9,7 @@ use vesper_host::policy::gate::{By, Decision, Rule, released_record};
 use vesper_host::policy::memory_state::MemoryState;
 use vesper_host::policy::retry::{self, Retry};
 use vesper_host::policy::settings::{Policy, PolicyError, Setting};
+use vesper_host::policy::state::Demand;
 use vesper_host::sources::SystemSources;
 
 fn policy(settings: &[(&str, i64)]) -> Policy {
@@ -79,16 +80,16 @@ fn a_state_forgets_idle_names_only() -> Result<(), PolicyError> {
     let state = MemoryState::new(3, SystemSources::shared());
     let rule = Rule::new(&policy(&[("concurrency", 1)]))?;
     let held: Arc<str> = Arc::from("held");
-    state.acquire(&held, &rule, 0, None, None)?;
+    state.acquire(&held, &rule, Demand::default(), 0, None, None)?;
     for number in 0..50 {
         let name: Arc<str> = Arc::from(format!("n{number}"));
-        let admission = state.acquire(&name, &rule, number, None, None)?;
+        let admission = state.acquire(&name, &rule, Demand::default(), number, None, None)?;
         if let Some(token) = &admission.token {
-            state.release(token, None, number);
+            state.release(token, None, None, number);
         }
         assert!(state.count_names() <= 3);
     }
-    let again = state.acquire(&held, &rule, 50, None, None)?;
+    let again = state.acquire(&held, &rule, Demand::default(), 50, None, None)?;
     assert!(matches!(again.decision, Decision::Waiting { .. }));
     Ok(())
 }

@@ -19,7 +19,7 @@ use crate::inputs::reads::Reads;
 pub(crate) mod listing;
 pub(crate) mod sites;
 
-use sites::{CallSite, ErrorConversion, Guard, RequestSite};
+use sites::{CallSite, ErrorConversion, ForkSite, Guard, RequestSite};
 
 /// A register of the frame: inputs first, then steps, returned values and temporaries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -334,6 +334,19 @@ pub enum Instruction {
     CallNode {
         site: u32,
     },
+    /// Begins the strands of a parallel statement, or the next round of a loop with rounds in flight.
+    Fork {
+        site: u32,
+    },
+    /// Suspends the run until all strands of the statement have ended.
+    Join,
+    /// Ends a member of a parallel statement.
+    EndMember,
+    /// Ends a round in flight with the value that it collects.
+    EndRound {
+        value: Operand,
+        price: u32,
+    },
     /// Raises the failure that a handler holds again, unchanged.
     FailAgain {
         slot: u32,
@@ -409,6 +422,8 @@ pub struct Code {
     pub requests: Vec<RequestSite>,
     /// Indexed by `CallNode`.
     pub calls: Vec<CallSite>,
+    /// Indexed by `Fork`.
+    pub forks: Vec<ForkSite>,
     /// Indexed by `Apply`.
     pub functions: Vec<FunctionCode>,
     /// The failures of the body that become declared errors.
@@ -433,6 +448,7 @@ impl Code {
         if !self.functions.is_empty()
             || !self.requests.is_empty()
             || !self.calls.is_empty()
+            || !self.forks.is_empty()
             || !self.switches.is_empty()
         {
             return None;
@@ -451,6 +467,7 @@ impl Code {
             failures: 0,
             requests: Vec::new(),
             calls: Vec::new(),
+            forks: Vec::new(),
             functions: Vec::new(),
             error_conversion: None,
             path: self.path.as_ref().map(|path| PathOfCode {

@@ -138,11 +138,14 @@ impl<'a> Compiler<'a> {
             failures: 0,
             requests: Vec::new(),
             calls: Vec::new(),
+            forks: Vec::new(),
             functions: Vec::new(),
             error_conversion: None,
             path: None,
             switches: Vec::new(),
-            proven: facts.map(|facts| facts.proven.clone()).unwrap_or_default(),
+            proven: facts
+                .map(|facts| &facts.proven | &facts.unchecked)
+                .unwrap_or_default(),
         };
         let mut compiler = Self {
             node,

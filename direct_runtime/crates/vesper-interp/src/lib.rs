@@ -17,6 +17,7 @@ mod run;
 pub mod tier;
 
 pub use bytecode::{Mention, Phase};
+pub use compile::link::ProvenChecks;
 pub use inputs::problems;
 pub use observe::fingerprint::{FingerprintKey, fingerprint_of_problems};
 pub use observe::marks::Mark;

@@ -3,20 +3,21 @@
 use std::sync::{Arc, OnceLock};
 
 use vesper_ir::{Node, Rejected, Value};
-use vesper_opt::{Rule, Rules, optimise};
+use vesper_opt::{Rule, Rules, optimise, optimise_proven};
 
 use crate::bytecode::Code;
 use crate::bytecode::listing::listing;
-use crate::compile::link::{Unit, link};
+use crate::compile::link::{ProvenChecks, Unit, link};
 use crate::compile::{CompileFault, Form, compile};
 use crate::inputs::parts::{Parts, parts_of_inputs};
 use crate::inputs::reads::{Ending, Source};
 use crate::observe::fingerprint::{Fingerprint, FingerprintKey, HashPlan};
 use crate::observe::marks::{Mark, Marks};
 use crate::observe::path::{Path, Point, Points};
-use crate::run::execution::{Advanced, Execution, Misuse, OwnForm};
+use crate::run::execution::{Advanced, Execution, Misuse};
 use crate::run::frame::Frame;
 use crate::run::meter::{Limits, Meter};
+use crate::run::strand::OwnForm;
 use crate::run::{Outcome, Stop};
 use crate::tier::words::{Express, Scales, Shape, Words};
 use crate::tier::{Hot, Report, Tier, Tiering};
@@ -74,14 +75,16 @@ impl Program {
 
     /// Loads with these optimisation rules, which apply to the plain form only.
     pub fn load_by(ir: &[u8], others: &[&[u8]], rules: Rules) -> Result<Self, Rejected> {
-        Self::load_tiered(ir, others, rules, None)
+        Self::load_tiered(ir, others, rules, &[], None)
     }
 
-    /// Loads with a tiering, which compiles hot forms to machine code. Without one, no form is compiled.
+    /// Loads with a tiering, which compiles hot forms to machine code. Without one, no form is compiled. The plain
+    /// form leaves out what is proven.
     pub fn load_tiered(
         ir: &[u8],
         others: &[&[u8]],
         rules: Rules,
+        proven: &[ProvenChecks],
         tiering: Option<Arc<Tiering>>,
     ) -> Result<Self, Rejected> {
         // Machine code avoids jumps itself, and analyses branches but not these rewrites.
@@ -89,7 +92,7 @@ impl Program {
             Some(_) => rules.without(Rule::JumpTables).without(Rule::Selects),
             None => rules,
         };
-        let unit = link(ir, others, rules, tiering.clone())?;
+        let unit = link(ir, others, rules, proven, tiering.clone())?;
         let fault = |CompileFault(what)| Rejected(format!("a fault of the engine while compiling: {what}"));
         let traced = Arc::new(compile(&unit.node, Form::Traced).map_err(fault)?);
         Ok(Self {
@@ -167,7 +170,7 @@ impl Program {
 
     /// Returns the optimised node as text.
     pub fn optimised_listing(&self) -> String {
-        vesper_opt::listing(&optimise(&self.unit.node, self.rules))
+        vesper_opt::listing(&optimise_proven(&self.unit.node, self.rules, &self.unit.proofs))
     }
 
     /// Returns the node and all its callees, each once.
@@ -223,9 +226,9 @@ impl Program {
         &self.unit.plain
     }
 
-    /// Returns true if a run needs no calls, requests or `now`.
+    /// Returns true if a run needs no calls, requests, strands or `now`.
     pub(crate) fn is_self_contained(&self) -> bool {
-        self.unit.callees.is_empty() && !self.unit.asks && !self.unit.uses_now
+        self.unit.is_self_contained()
     }
 
     /// Returns the layout for frameless runs of the plain form, if they are possible.
@@ -393,7 +396,7 @@ impl Program {
             Ok(form) => form,
             Err(what) => return fault(what),
         };
-        if self.unit.callees.is_empty() && !self.unit.asks {
+        if self.unit.runs_straight() {
             return run_pathed(form, &self.unit, inputs, now.as_ref(), limits, key);
         }
         // No completions occur here, so without a key nothing is hashed.
@@ -417,7 +420,7 @@ impl Program {
     /// Runs a node without effects within these limits.
     pub fn run_within(&self, inputs: Vec<Value>, now: Option<Value>, limits: Limits) -> Outcome {
         let unit = &*self.unit;
-        if !unit.callees.is_empty() || unit.asks || unit.uses_now {
+        if !unit.is_self_contained() {
             return self.run_whole(inputs, now, false, limits).1;
         }
         if inputs.len() != unit.node.inputs.len() {

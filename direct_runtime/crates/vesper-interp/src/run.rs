@@ -25,6 +25,7 @@ pub(crate) mod meter;
 pub(crate) mod reused_frame;
 pub(crate) mod rows;
 pub(crate) mod single_step;
+pub(crate) mod strand;
 
 /// How an execution of converted inputs ended.
 #[derive(Clone, Debug)]
@@ -60,7 +61,7 @@ pub(crate) const NO_REGISTER: Fault = "an instruction names a register that does
 const BLIND: Fault = "a build without marks executes a mark";
 const NO_CLAUSE: Fault = "an instruction names a clause that does not exist";
 const NOT_BOOLEAN: Fault = "a condition is not a boolean";
-const NO_LOOP: Fault = "an instruction names a loop that does not exist";
+pub(crate) const NO_LOOP: Fault = "an instruction names a loop that does not exist";
 const NO_PATH: Fault = "code without a path passes points";
 const NO_TABLE: Fault = "an instruction names a table that does not exist";
 const NO_OPERANDS: Fault = "an instruction names operands that do not exist";
@@ -78,6 +79,11 @@ pub(crate) enum Stop {
     Request(u32),
     /// The call of this site.
     Call(u32),
+    /// The fork of this site.
+    Fork(u32),
+    Join,
+    /// The end of a strand. A round has its collected value and the place of its price.
+    StrandEnd(Option<(Operand, u32)>),
 }
 
 /// Runs the code from the current instruction of its frame. After a stop before the end, the frame holds the state to
@@ -502,6 +508,22 @@ pub(crate) fn execute(
             Instruction::CallNode { site } => {
                 *place = next;
                 return Ok(Stop::Call(site));
+            }
+            Instruction::Fork { site } => {
+                *place = next;
+                return Ok(Stop::Fork(site));
+            }
+            Instruction::Join => {
+                *place = next;
+                return Ok(Stop::Join);
+            }
+            Instruction::EndMember => {
+                *place = next;
+                return Ok(Stop::StrandEnd(None));
+            }
+            Instruction::EndRound { value, price } => {
+                *place = next;
+                return Ok(Stop::StrandEnd(Some((value, price))));
             }
             Instruction::FailAgain { slot } => {
                 let failure = flow.take_failure(slot)?;

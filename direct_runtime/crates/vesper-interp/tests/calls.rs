@@ -196,7 +196,8 @@ fn calls_nest_and_repeat() {
     let mut execution = start(&program, 1);
     let mut paths = Vec::new();
     let mut advanced = execution.advance(None);
-    while let Ok(Advanced::Blocked(request)) = &advanced {
+    while let Ok(Advanced::Blocked(wave)) = &advanced {
+        let request = &wave[0];
         paths.push(request.path.clone());
         advanced = execution.advance(value(request.id, 2));
     }

@@ -44,7 +44,7 @@ fn a_request_waits_and_its_completion_is_the_value() {
     ]));
     assert!(program.asks() && !program.uses_now());
     let mut execution = start(&program, 5);
-    assert!(execution.awaited().is_none());
+    assert!(execution.awaited().is_empty());
     let request = expect_request(execution.advance(None));
     assert_eq!(
         (request.id, &*request.step, request.path.as_str()),
@@ -67,7 +67,7 @@ fn a_request_waits_and_its_completion_is_the_value() {
         .collect();
     assert_eq!(arguments, ["endpoint=\"/v1/charges\"", "query=(amount=5)"]);
     assert_eq!(request.result.to_string(), "integer");
-    assert_eq!(execution.awaited().unwrap().0, 0);
+    assert_eq!(execution.awaited()[0].0, 0);
 
     let request = expect_request(execution.advance(value(0, 40)));
     assert_eq!((request.id, request.path.as_str()), (1, "second"));
@@ -139,9 +139,9 @@ fn paths_say_the_rounds_of_the_loops_around() {
     let mut paths = Vec::new();
     let mut advanced = execution.advance(None);
     let mut id = 0;
-    while let Ok(Advanced::Blocked(request)) = &advanced {
-        assert_eq!(request.id, id);
-        paths.push(request.path.clone());
+    while let Ok(Advanced::Blocked(wave)) = &advanced {
+        assert_eq!((wave.len(), wave[0].id), (1, id));
+        paths.push(wave[0].path.clone());
         advanced = execution.advance(value(id, 3));
         id += 1;
     }

@@ -149,16 +149,22 @@ fn survives(bytes: &[u8]) -> bool {
         let mut advanced = execution.advance(None).unwrap();
         let mut turn = codes.iter().cycle().take(50);
         let outcome = loop {
-            let request = match advanced {
-                Advanced::Blocked(request) => request,
+            let wave = match advanced {
+                Advanced::Blocked(wave) => wave,
                 Advanced::Done(outcome, _) => break Some(outcome),
             };
-            let completion = match turn.next() {
-                None => break None,
-                Some(&"") => Completion::Value(sample(&request.result)),
-                Some(code) => Completion::Failed(FailureCode::new(code)),
-            };
-            advanced = execution.advance(Some((request.id, completion))).unwrap();
+            let mut completions = Vec::new();
+            for (request, code) in wave.iter().zip(turn.by_ref()) {
+                let completion = match *code {
+                    "" => Completion::Value(sample(&request.result)),
+                    code => Completion::Failed(FailureCode::new(code)),
+                };
+                completions.push((request.id, completion));
+            }
+            if completions.len() < wave.len() {
+                break None;
+            }
+            advanced = execution.advance(completions).unwrap();
         };
         assert!(
             !matches!(outcome, Some(Outcome::Fault(_))),

@@ -17,6 +17,7 @@ use crate::node::{
 use crate::types::{Outside, Type};
 use crate::{IR_VERSION, Rejected};
 
+mod budget;
 mod expression;
 mod flow;
 mod header;

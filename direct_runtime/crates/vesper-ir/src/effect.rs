@@ -8,6 +8,8 @@ pub enum EffectClass {
     Txn,
     Probe,
     Unsafe,
+    /// The run is suspended until its completion is known.
+    Wait,
 }
 
 impl EffectClass {
@@ -19,6 +21,7 @@ impl EffectClass {
             "txn" => Self::Txn,
             "probe" => Self::Probe,
             "unsafe" => Self::Unsafe,
+            "wait" => Self::Wait,
             _ => return None,
         })
     }
@@ -31,6 +34,7 @@ impl EffectClass {
             Self::Txn => "txn",
             Self::Probe => "probe",
             Self::Unsafe => "unsafe",
+            Self::Wait => "wait",
         }
     }
 }

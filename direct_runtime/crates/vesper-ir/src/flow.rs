@@ -37,6 +37,7 @@ pub enum Statement {
     },
     Branch(Branch),
     Loop(Box<Loop>),
+    Parallel(Parallel),
     Request(Box<Request>),
     Call(Call),
 }
@@ -71,6 +72,17 @@ pub struct Loop {
     pub collect: Option<ExpressionIndex>,
     pub next: Vec<(LocalNumber, ExpressionIndex)>,
     pub stop_when: Option<ExpressionIndex>,
+    /// How many rounds are open at one time, as strands; `None` for a loop with one round after the other.
+    pub in_flight: Option<usize>,
+    pub handlers: Vec<Handler>,
+}
+
+/// Blocks that are executed as strands: each runs until it waits for requests, and they wait together.
+#[derive(Clone, Debug)]
+pub struct Parallel {
+    pub name: Arc<str>,
+    /// INVARIANT: after verification 2 to 64, none of which returns or raises.
+    pub members: Vec<Block>,
     pub handlers: Vec<Handler>,
 }
 
@@ -120,6 +132,7 @@ impl Statement {
             Self::Step { name, .. } => Some(name),
             Self::Branch(branch) => Some(&branch.name),
             Self::Loop(repeated) => Some(&repeated.name),
+            Self::Parallel(parallel) => Some(&parallel.name),
             Self::Request(request) => Some(&request.name),
             Self::Call(call) => Some(&call.name),
             Self::Return { .. } | Self::Raise { .. } | Self::Require { .. } => None,
@@ -132,10 +145,27 @@ impl Statement {
             Self::Step { handlers, .. } => handlers,
             Self::Branch(branch) => &branch.handlers,
             Self::Loop(repeated) => &repeated.handlers,
+            Self::Parallel(parallel) => &parallel.handlers,
             Self::Request(request) => &request.handlers,
             Self::Call(call) => &call.handlers,
             Self::Return { .. } | Self::Raise { .. } | Self::Require { .. } => &[],
         }
+    }
+
+    /// Returns the blocks inside the statement, in program order.
+    pub fn blocks(&self) -> impl Iterator<Item = &Block> {
+        let mut blocks = Vec::new();
+        match self {
+            Self::Branch(branch) => {
+                blocks.extend(branch.arms.iter().map(|arm| &arm.body));
+                blocks.push(&branch.otherwise);
+            }
+            Self::Loop(repeated) => blocks.push(&repeated.body),
+            Self::Parallel(parallel) => blocks.extend(&parallel.members),
+            _ => {}
+        }
+        blocks.extend(self.handlers().iter().map(|handler| &handler.body));
+        blocks.into_iter()
     }
 
     /// Returns true when no later statement of the block can be reached.

@@ -4,6 +4,7 @@
 //! which every name is resolved and every expression has a type. The other crates use only the verified form.
 
 pub mod base64;
+pub mod budget;
 pub mod canonical;
 pub mod decimal;
 pub mod decode;

@@ -22,6 +22,8 @@ pub const STATEMENTS: usize = 1_000;
 pub const BLOCK_DEPTH: u8 = 16;
 /// Maximum number of iterations of a loop.
 pub const ITERATIONS: i64 = 1_000_000;
+/// Maximum number of members of a parallel statement, and of open rounds of a loop.
+pub const STRANDS: i64 = 64;
 /// Maximum depth of calls between nodes; a node without calls has depth 1.
 pub const CALL_DEPTH: usize = 32;
 /// Maximum `max_depth` of a recursive function.

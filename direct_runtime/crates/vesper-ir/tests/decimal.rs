@@ -138,13 +138,13 @@ fn limits_count_digits_and_places() {
 
 #[test]
 fn hostile_texts_take_one_pass() {
-    let long = "7".repeat(10_000_000);
+    let long = "7".repeat(1_000_000);
     let texts = [
         long.clone(),
         format!("0.{long}"),
         format!("1e{long}"),
         format!("1e-{long}"),
-        format!("{}1", "0".repeat(10_000_000)),
+        format!("{}1", "0".repeat(1_000_000)),
         format!("{long}x"),
     ];
     let start = Instant::now();

@@ -40,6 +40,34 @@ fn asking(changes: Json) -> Json {
 }
 
 #[test]
+fn a_sleep_has_one_length_and_an_interrupt_a_known_kind() {
+    let lasting = json!({"name": "duration", "value": {"literal": {"type": "duration", "value": "PT1H"}}});
+    let until = json!({"literal": {"type": "timestamp", "value": "2026-11-15T12:00:00Z"}});
+    let until = json!({"name": "until", "value": until});
+    let sleeping = |arguments: Json| {
+        asking(json!({
+            "effect": "sleep", "class": "wait", "fixed": {}, "key": null, "arguments": arguments,
+            "result": {"result": "timestamp"},
+        }))
+    };
+    accepts(sleeping(json!([lasting])));
+    accepts(sleeping(json!([until])));
+    refuses(sleeping(json!([])), "a `sleep` has either `duration` or `until`");
+    refuses(
+        sleeping(json!([lasting, until])),
+        "a `sleep` has either `duration` or `until`",
+    );
+    let raising = |kind: &str| {
+        asking(json!({
+            "effect": "interrupt", "class": "wait", "fixed": {"kind": kind}, "key": null,
+            "arguments": [{"name": "message", "value": input("s")}],
+        }))
+    };
+    accepts(raising("confirmation"));
+    refuses(raising("question"), "`question` is no kind of interrupts");
+}
+
+#[test]
 fn requests_are_as_their_effect_is_declared() {
     accepts(asking(json!({})));
     refuses(asking(json!({"effect": "launch"})), "no effect is named `launch`");
@@ -116,6 +144,43 @@ fn requests_are_as_their_effect_is_declared() {
     let mut other = gives_integer;
     other["result"] = json!({"result": "string"});
     refuses(asking(other), "`random_integer` returns integer, not string");
+}
+
+#[test]
+fn budgets_limit_something() {
+    let budget = |members: serde_json::Value| asking(json!({"policy": {"budgets": [members]}}));
+    accepts(budget(
+        json!({"scope": "call", "name": "ask", "usd": "0.50", "on_exceeded": "warn"}),
+    ));
+    accepts(budget(
+        json!({"scope": "agent", "name": "a", "tokens": 9, "calls": 1, "time_us": 5, "alert_percent": 80}),
+    ));
+    for (members, message) in [
+        (json!({"scope": "call", "name": "a"}), "a budget limits nothing"),
+        (
+            json!({"scope": "galaxy", "name": "a", "calls": 1}),
+            "`scope` of a budget is `galaxy`",
+        ),
+        (
+            json!({"scope": "call", "name": "a", "calls": 0}),
+            "`calls` of a budget is 0",
+        ),
+        (
+            json!({"scope": "call", "name": "a", "usd": "-1"}),
+            "`usd` of a budget is `-1`",
+        ),
+        (
+            json!({"scope": "call", "name": "", "calls": 1}),
+            "a budget has a name",
+        ),
+        (
+            json!({"scope": "call", "name": "a", "calls": 1, "on_exceeded": "block"}),
+            "`on_exceeded` of a budget is `block`",
+        ),
+    ] {
+        refuses(budget(members), message);
+    }
+    refuses(asking(json!({"policy": {"budgets": []}})), "`budgets` is empty");
 }
 
 #[test]

@@ -88,7 +88,8 @@ fn load(file: &str) -> Program {
         max_bytes: 0,
         clock: || 0,
     });
-    Program::load_tiered(&bytes, &[], Rules::ALL, Some(tiering)).unwrap_or_else(|why| panic!("{file}: {why}"))
+    Program::load_tiered(&bytes, &[], Rules::ALL, &[], Some(tiering))
+        .unwrap_or_else(|why| panic!("{file}: {why}"))
 }
 
 /// A compiler that refuses, because this tool compiles by itself.

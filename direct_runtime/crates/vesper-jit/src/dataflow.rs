@@ -174,7 +174,13 @@ pub(crate) fn accesses(code: &Code, instruction: &Instruction) -> Accesses {
         Instruction::JumpUnlessBetter { best, value, to, .. } => {
             none.place(register_place(best)).read(&[value]).jump(to)
         }
-        Instruction::Fail { .. } | Instruction::FailAgain { .. } => none.last(),
+        // Code with forks is not compiled.
+        Instruction::Fail { .. }
+        | Instruction::FailAgain { .. }
+        | Instruction::Fork { .. }
+        | Instruction::Join
+        | Instruction::EndMember
+        | Instruction::EndRound { .. } => none.last(),
         Instruction::Require { condition, clause } => mentions(clause, none.read(&[condition])),
         Instruction::RequireThat {
             first,

@@ -78,15 +78,26 @@ impl fmt::Display for NotCompiled {
 
 impl std::error::Error for NotCompiled {}
 
+/// Refuses code that leaves its frame in other ways than by a request or a call.
+fn check_flow(code: &Code) -> Result<(), NotCompiled> {
+    if !code.functions.is_empty() {
+        return Err(NotCompiled::new("recursive functions run in the interpreter"));
+    }
+    if !code.forks.is_empty() {
+        return Err(NotCompiled::new(
+            "parallel statements and rounds in flight run in the interpreter",
+        ));
+    }
+    Ok(())
+}
+
 /// Compiles one form of a node.
 pub fn compile(
     code: &Code,
     shape: Option<Arc<Shape>>,
     options: &Options,
 ) -> Result<Box<dyn Native>, NotCompiled> {
-    if !code.functions.is_empty() {
-        return Err(NotCompiled::new("recursive functions run in the interpreter"));
-    }
+    check_flow(code)?;
     catch_panics(|| {
         let level = level(code, options);
         let mut arena = machine::module(level)?;
@@ -126,9 +137,7 @@ pub fn compile_scaled(
     scales: &[Option<u16>],
     options: &Options,
 ) -> Result<Box<dyn Express>, NotCompiled> {
-    if !code.functions.is_empty() {
-        return Err(NotCompiled::new("recursive functions run in the interpreter"));
-    }
+    check_flow(code)?;
     catch_panics(|| {
         let apart = split_records(code, options);
         let (level, code) = (level(code, options), apart.as_ref().unwrap_or(code));

@@ -33,25 +33,53 @@ pub const EFFECTS_TOTAL: Metric = Metric(12);
 pub const EFFECT_DURATION: Metric = Metric(13);
 /// `sir.effects.retries`, by node, effect.
 pub const EFFECTS_RETRIES: Metric = Metric(14);
+/// `sir.models.tokens`, by node, model, kind.
+pub const MODELS_TOKENS: Metric = Metric(15);
+/// `sir.models.cost`, by node, model.
+pub const MODELS_COST: Metric = Metric(16);
+/// `sir.budgets.events`, by budget, event.
+pub const BUDGETS_EVENTS: Metric = Metric(17);
 /// `sir.breaker.state`, by node, breaker.
-pub const BREAKER_STATE: Metric = Metric(15);
+pub const BREAKER_STATE: Metric = Metric(18);
 /// `sir.executions.in_doubt`, by nothing.
-pub const EXECUTIONS_IN_DOUBT: Metric = Metric(16);
+pub const EXECUTIONS_IN_DOUBT: Metric = Metric(19);
 /// `sir.recoveries`, by node, result.
-pub const RECOVERIES: Metric = Metric(17);
+pub const RECOVERIES: Metric = Metric(20);
 /// `sir.journal.lag_ms`, by nothing.
-pub const JOURNAL_LAG: Metric = Metric(18);
+pub const JOURNAL_LAG: Metric = Metric(21);
 /// `sir.journal.errors`, by nothing.
-pub const JOURNAL_ERRORS: Metric = Metric(19);
+pub const JOURNAL_ERRORS: Metric = Metric(22);
 /// `sir.outbox.pending`, by database.
-pub const OUTBOX_PENDING: Metric = Metric(20);
+pub const OUTBOX_PENDING: Metric = Metric(23);
 /// `sir.outbox.age_ms`, by database.
-pub const OUTBOX_AGE: Metric = Metric(21);
+pub const OUTBOX_AGE: Metric = Metric(24);
 /// `sir.workers.deaths`, by role.
-pub const WORKERS_DEATHS: Metric = Metric(22);
+pub const WORKERS_DEATHS: Metric = Metric(25);
+/// `sir.schedules.late_ms`, by node.
+pub const SCHEDULES_LATE: Metric = Metric(26);
+/// `sir.schedules.missed`, by node, reason.
+pub const SCHEDULES_MISSED: Metric = Metric(27);
+/// `sir.queues.depth`, by queue.
+pub const QUEUES_DEPTH: Metric = Metric(28);
+/// `sir.queues.age_ms`, by queue.
+pub const QUEUES_AGE: Metric = Metric(29);
+/// `sir.queues.dead`, by queue.
+pub const QUEUES_DEAD: Metric = Metric(30);
+/// `sir.queues.enqueued`, by queue, node.
+pub const QUEUES_ENQUEUED: Metric = Metric(31);
+/// `sir.queues.started`, by queue, node.
+pub const QUEUES_STARTED: Metric = Metric(32);
+/// `sir.queues.dead_letters`, by queue, node.
+pub const QUEUES_DEAD_LETTERS: Metric = Metric(33);
+/// `sir.topic.lag`, by topic, group.
+pub const TOPIC_LAG: Metric = Metric(34);
+/// `sir.topic.messages`, by topic, group, result.
+pub const TOPIC_MESSAGES: Metric = Metric(35);
+/// `sir.candidates.total`, by name, result.
+pub const CANDIDATES_TOTAL: Metric = Metric(36);
 
 /// All declarations, in order.
-pub const METRICS: [Spec; 23] = [
+pub const METRICS: [Spec; 37] = [
     Spec {
         name: "sir.executions.total",
         prometheus: "sir_executions",
@@ -173,6 +201,30 @@ pub const METRICS: [Spec; 23] = [
         labels: &["node", "effect"],
     },
     Spec {
+        name: "sir.models.tokens",
+        prometheus: "sir_models_tokens",
+        doc: "Tokens of requests to models, by node, model and kind: `input` or `output`. Attempts with an uncertain charge count at their worst case.",
+        kind: Kind::Counter,
+        is_time: false,
+        labels: &["node", "model", "kind"],
+    },
+    Spec {
+        name: "sir.models.cost",
+        prometheus: "sir_models_cost",
+        doc: "Cost of requests to models in billionths of a US dollar, by node and model. Attempts with an uncertain charge count at their worst case.",
+        kind: Kind::Counter,
+        is_time: false,
+        labels: &["node", "model"],
+    },
+    Spec {
+        name: "sir.budgets.events",
+        prometheus: "sir_budgets_events",
+        doc: "Number of requests that a budget `blocked` or `warned` of, and of alerts (`alerted`), by name of the budget.",
+        kind: Kind::Counter,
+        is_time: false,
+        labels: &["budget", "event"],
+    },
+    Spec {
         name: "sir.breaker.state",
         prometheus: "sir_breaker_state",
         doc: "State of a circuit breaker: 0 closed, 1 half open, 2 open.",
@@ -235,5 +287,93 @@ pub const METRICS: [Spec; 23] = [
         kind: Kind::Counter,
         is_time: false,
         labels: &["role"],
+    },
+    Spec {
+        name: "sir.schedules.late_ms",
+        prometheus: "sir_schedules_late_seconds",
+        doc: "Time from a due time, with its jitter, until its run is queued.",
+        kind: Kind::Histogram,
+        is_time: true,
+        labels: &["node"],
+    },
+    Spec {
+        name: "sir.schedules.missed",
+        prometheus: "sir_schedules_missed",
+        doc: "Number of due times without a run, by reason: `late` (no process was there) or `overlap` (a run had not ended).",
+        kind: Kind::Counter,
+        is_time: false,
+        labels: &["node", "reason"],
+    },
+    Spec {
+        name: "sir.queues.depth",
+        prometheus: "sir_queues_depth",
+        doc: "Number of queued runs that wait for a worker or for their time.",
+        kind: Kind::LatestGauge,
+        is_time: false,
+        labels: &["queue"],
+    },
+    Spec {
+        name: "sir.queues.age_ms",
+        prometheus: "sir_queues_age_seconds",
+        doc: "Time for which the oldest queued run has been due.",
+        kind: Kind::LatestGauge,
+        is_time: true,
+        labels: &["queue"],
+    },
+    Spec {
+        name: "sir.queues.dead",
+        prometheus: "sir_queues_dead",
+        doc: "Number of dead letters of a queue.",
+        kind: Kind::LatestGauge,
+        is_time: false,
+        labels: &["queue"],
+    },
+    Spec {
+        name: "sir.queues.enqueued",
+        prometheus: "sir_queues_enqueued",
+        doc: "Number of runs that were put into a queue.",
+        kind: Kind::Counter,
+        is_time: false,
+        labels: &["queue", "node"],
+    },
+    Spec {
+        name: "sir.queues.started",
+        prometheus: "sir_queues_started",
+        doc: "Number of queued runs that workers have begun, each attempt counted.",
+        kind: Kind::Counter,
+        is_time: false,
+        labels: &["queue", "node"],
+    },
+    Spec {
+        name: "sir.queues.dead_letters",
+        prometheus: "sir_queues_dead_letters",
+        doc: "Number of queued runs that became dead letters.",
+        kind: Kind::Counter,
+        is_time: false,
+        labels: &["queue", "node"],
+    },
+    Spec {
+        name: "sir.topic.lag",
+        prometheus: "sir_topic_lag",
+        doc: "Number of messages of a topic that a consumer group has not finished; dead letters are finished.",
+        kind: Kind::LatestGauge,
+        is_time: false,
+        labels: &["topic", "group"],
+    },
+    Spec {
+        name: "sir.topic.messages",
+        prometheus: "sir_topic_messages",
+        doc: "Number of messages that consumers ran, by group and result: `done`, `retried` or `dead`.",
+        kind: Kind::Counter,
+        is_time: false,
+        labels: &["topic", "group", "result"],
+    },
+    Spec {
+        name: "sir.candidates.total",
+        prometheus: "sir_candidates",
+        doc: "Number of runs that a candidate followed, by name and result: `agreed`, `changed`, `unanswered`, `limits` or `faults`.",
+        kind: Kind::Counter,
+        is_time: false,
+        labels: &["name", "result"],
     },
 ];

@@ -88,6 +88,11 @@ impl Search<'_> {
                 );
                 self.read_all(repeated.state.iter().map(|variable| variable.value));
             }
+            Statement::Parallel(parallel) => {
+                for member in parallel.members.iter_mut().rev() {
+                    *member = self.block(std::mem::take(member));
+                }
+            }
             Statement::Request(request) => {
                 self.read_all(request.key);
                 self.read_all(request.arguments.iter().map(|(_, value)| *value));
@@ -125,6 +130,7 @@ fn statement_handlers(statement: &mut Statement) -> &mut [vesper_ir::flow::Handl
         Statement::Step { handlers, .. } => handlers,
         Statement::Branch(branch) => &mut branch.handlers,
         Statement::Loop(repeated) => &mut repeated.handlers,
+        Statement::Parallel(parallel) => &mut parallel.handlers,
         Statement::Request(request) => &mut request.handlers,
         Statement::Call(call) => &mut call.handlers,
         Statement::Return { .. } | Statement::Raise { .. } | Statement::Require { .. } => &mut [],

@@ -16,6 +16,8 @@ pub struct Facts {
     pub before: HashMap<LoopPlace, Vec<ExpressionIndex>>,
     /// Calls that cannot fail here, although their operation may.
     pub proven: BTreeSet<ExpressionIndex>,
+    /// Calls that cannot fail by a proof from outside. They need no check, and are never moved.
+    pub unchecked: BTreeSet<ExpressionIndex>,
     /// Choices between two available values, which need no jump.
     pub selects: BTreeSet<ExpressionIndex>,
     /// Chains of tests, by their first choice.

@@ -58,6 +58,11 @@ impl Search<'_> {
                     self.expressions(branch.otherwise_value);
                 }
                 Statement::Loop(repeated) => self.loop_statement(repeated),
+                Statement::Parallel(parallel) => {
+                    for member in &parallel.members {
+                        self.block(member);
+                    }
+                }
                 other => self.expressions(values_of(other)),
             }
             for handler in statement.handlers() {
@@ -228,7 +233,7 @@ fn values_of(statement: &Statement) -> Vec<ExpressionIndex> {
             request.key.into_iter().chain(arguments).collect()
         }
         Statement::Call(call) => call.inputs.iter().map(|(_, value)| *value).collect(),
-        Statement::Branch(_) | Statement::Loop(_) => Vec::new(),
+        Statement::Branch(_) | Statement::Loop(_) | Statement::Parallel(_) => Vec::new(),
     }
 }
 
@@ -274,6 +279,11 @@ impl Inside {
                     self.values
                         .extend(repeated.state.iter().map(|variable| variable.value));
                     self.rounds(repeated);
+                }
+                Statement::Parallel(parallel) => {
+                    for member in &parallel.members {
+                        self.block(member);
+                    }
                 }
                 _ => {}
             }

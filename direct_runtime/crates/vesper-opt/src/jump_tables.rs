@@ -39,22 +39,14 @@ pub(crate) fn find(node: &mut Node, facts: &mut Facts) {
 
 fn in_block(node: &Node, facts: &mut Facts, block: &Block) {
     for statement in block {
-        match statement {
-            Statement::Branch(branch) => {
-                let conditions: Vec<_> = branch.arms.iter().map(|arm| arm.when).collect();
-                if let (Some(first), Some(switch)) = (conditions.first(), switch(node, &conditions)) {
-                    facts.switches.insert(*first, switch);
-                }
-                for arm in &branch.arms {
-                    in_block(node, facts, &arm.body);
-                }
-                in_block(node, facts, &branch.otherwise);
+        if let Statement::Branch(branch) = statement {
+            let conditions: Vec<_> = branch.arms.iter().map(|arm| arm.when).collect();
+            if let (Some(first), Some(switch)) = (conditions.first(), switch(node, &conditions)) {
+                facts.switches.insert(*first, switch);
             }
-            Statement::Loop(repeated) => in_block(node, facts, &repeated.body),
-            _ => {}
         }
-        for handler in statement.handlers() {
-            in_block(node, facts, &handler.body);
+        for block in statement.blocks() {
+            in_block(node, facts, block);
         }
     }
 }

@@ -18,6 +18,7 @@ mod invariants;
 mod jump_tables;
 mod listing;
 mod numbering;
+mod proofs;
 mod rules;
 mod safety;
 mod selects;
@@ -30,6 +31,7 @@ use vesper_ir::{Type, Value};
 pub use facts::{Case, Facts, LoopPlace, Switch};
 pub use jump_tables::{ChainArm, chain};
 pub use listing::listing;
+pub use proofs::Proofs;
 pub use rules::{Rule, Rules};
 
 /// Optimised node with the facts about it.
@@ -45,6 +47,11 @@ const MAX_NESTING: u32 = 128;
 
 /// Applies these rules to a copy of a node.
 pub fn optimise(node: &Node, rules: Rules) -> Optimised {
+    optimise_proven(node, rules, &Proofs::default())
+}
+
+/// Applies these rules to a copy of a node, and leaves out the checks that are proven.
+pub fn optimise_proven(node: &Node, rules: Rules, proofs: &Proofs) -> Optimised {
     let mut node = node.clone();
     let mut facts = Facts::default();
     // The rules know no functions: a local of one has a value for each active call.
@@ -60,6 +67,7 @@ pub fn optimise(node: &Node, rules: Rules) -> Optimised {
     if rules.has(Rule::Guards) {
         guards::replace_known(&mut node, &facts);
     }
+    proofs::leave_out(&mut node, &mut facts, proofs);
     if rules.has(Rule::Common) {
         common::decide_self_comparisons(&mut node, &facts);
     }

@@ -87,6 +87,15 @@ impl Writer<'_> {
             Statement::Require { holds } => self.clause("require", *holds),
             Statement::Branch(branch) => self.branch(branch),
             Statement::Loop(repeated) => self.loop_statement(repeated),
+            Statement::Parallel(parallel) => {
+                self.line(&format!("parallel {}", parallel.name));
+                for member in &parallel.members {
+                    self.with_indent(|own| {
+                        own.line("member");
+                        own.with_indent(|own| own.block(member));
+                    });
+                }
+            }
             Statement::Request(request) => {
                 let key = request.key.map(|key| self.expression(key));
                 let key = key.map_or_else(String::new, |key| format!(" key {key}"));
@@ -250,7 +259,7 @@ impl Writer<'_> {
             ExpressionKind::Local(place) => format!("${place}"),
             ExpressionKind::Call { op, args, .. } => {
                 let args = self.all(args);
-                let proven = if self.facts.proven.contains(&index) {
+                let proven = if self.facts.proven.contains(&index) || self.facts.unchecked.contains(&index) {
                     "!"
                 } else {
                     ""

@@ -134,6 +134,14 @@ impl<V: Visitor> Walk<'_, V> {
             }
             Statement::Branch(branch) => self.branch(branch),
             Statement::Loop(repeated) => self.loop_statement(repeated),
+            // Members do not see each other: what one computes, no other one has.
+            Statement::Parallel(parallel) => {
+                for member in &parallel.members {
+                    self.visitor.open();
+                    self.block(member);
+                    self.visitor.close();
+                }
+            }
             Statement::Request(request) => {
                 request.key.iter().for_each(|key| self.expression(*key));
                 for (_, value) in &request.arguments {
@@ -353,20 +361,11 @@ pub(crate) fn is_straight(body: &Block) -> bool {
 
 fn count_returns(block: &[Statement]) -> usize {
     let of = |statement: &Statement| {
-        let own = match statement {
-            Statement::Return { .. } => 1,
-            Statement::Branch(branch) => {
-                let arms = branch.arms.iter().map(|arm| count_returns(&arm.body));
-                arms.sum::<usize>() + count_returns(&branch.otherwise)
-            }
-            Statement::Loop(repeated) => count_returns(&repeated.body),
-            _ => 0,
-        };
-        let handlers = statement
-            .handlers()
-            .iter()
-            .map(|handler| count_returns(&handler.body));
-        own + handlers.sum::<usize>()
+        let own = usize::from(matches!(statement, Statement::Return { .. }));
+        own + statement
+            .blocks()
+            .map(|block| count_returns(block))
+            .sum::<usize>()
     };
     block.iter().map(of).sum()
 }

@@ -4,6 +4,7 @@
 //! of the run loop, `watcher` passes its reports on, and `run` is the loop itself. Python's lock is held only inside
 //! calls of these parts.
 
+pub(crate) mod budgets;
 #[allow(unsafe_code, reason = "enters the context of a run")]
 pub(crate) mod context;
 pub(crate) mod database;

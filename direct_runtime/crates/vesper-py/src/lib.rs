@@ -71,16 +71,22 @@ mod _direct {
     #[pymodule_export]
     use super::calls::program::Program;
     #[pymodule_export]
+    use super::host::budgets::SharedBudgets;
+    #[pymodule_export]
     use super::host::database::{Databases, StateMachines};
     #[pymodule_export]
     use super::host::forks::{forget_runtime, hold_runtime, release_runtime};
     #[pymodule_export]
+    use super::host::http::models::{ModelCatalog, ModelPerformer};
+    #[pymodule_export]
     use super::host::http::{
         HttpPerformer, check_http_endpoint, check_http_header, check_http_value, read_http_origin,
-        read_http_url,
+        read_http_url, sign_aws_request,
     };
     #[pymodule_export]
     use super::host::journal::Journal;
+    #[pymodule_export]
+    use super::host::journal::backtest::JournalBacktest;
     #[pymodule_export]
     use super::host::journal::forks::{forget_journals, hold_journals, release_journals};
     #[pymodule_export]
@@ -127,9 +133,9 @@ mod _direct {
     #[pymodule_export]
     use super::sandbox::confine;
     #[pymodule_export]
-    use super::serve::exchange::{Exchange, ExchangeCall};
+    use super::serve::exchange::{Exchange, ExchangeCall, verify_webhook};
     #[pymodule_export]
-    use super::serve::server::{HttpCall, HttpServer};
+    use super::serve::server::{HttpCall, HttpServer, HttpStream};
     #[pymodule_export]
     use super::tier::tier_counters;
 

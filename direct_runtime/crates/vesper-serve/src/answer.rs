@@ -38,6 +38,8 @@ pub enum RefusalKind {
     TooLarge,
     /// 431: the head exceeds a limit.
     HeadTooLarge,
+    /// 429: the limits of a model make requests wait.
+    ModelBusy,
     /// 503: the queue is full.
     Overloaded,
     /// 503: the server is draining.
@@ -50,6 +52,14 @@ pub enum RefusalKind {
     KeyReused,
     /// 409: a run with this key has not ended.
     KeyRunning,
+    /// 422: a value of the request does not fit.
+    BadInput,
+    /// 403: the caller lacks a right.
+    Forbidden,
+    /// 404: there is no such thing, or none that the caller may see.
+    NotFound,
+    /// 409: the state of the run forbids it.
+    Conflict,
     /// 500: an effect of the run may or may not have happened.
     InDoubt,
     /// 500: a bug of Vesper.
@@ -68,17 +78,22 @@ pub struct Refusal {
 }
 
 impl RefusalKind {
-    const NAMES: [(&'static str, Self); 12] = [
+    const NAMES: [(&'static str, Self); 17] = [
         ("malformed", Self::Malformed),
         ("slow_body", Self::SlowBody),
         ("too_large", Self::TooLarge),
         ("head_too_large", Self::HeadTooLarge),
+        ("model_busy", Self::ModelBusy),
         ("overloaded", Self::Overloaded),
         ("closing", Self::Closing),
         ("journal", Self::Journal),
         ("deadline", Self::Deadline),
         ("key_reused", Self::KeyReused),
         ("key_running", Self::KeyRunning),
+        ("bad_input", Self::BadInput),
+        ("forbidden", Self::Forbidden),
+        ("not_found", Self::NotFound),
+        ("conflict", Self::Conflict),
         ("in_doubt", Self::InDoubt),
         ("internal", Self::Internal),
     ];
@@ -122,7 +137,8 @@ impl Refusal {
         let (status, title, detail) = self.kind.texts();
         let detail = self.detail.as_deref().unwrap_or(detail);
         let mut problem = Problem::new(self.kind.name(), status, title, detail);
-        let is_busy = status == StatusCode::SERVICE_UNAVAILABLE || self.kind == RefusalKind::KeyRunning;
+        let is_busy = status == StatusCode::SERVICE_UNAVAILABLE
+            || matches!(self.kind, RefusalKind::KeyRunning | RefusalKind::ModelBusy);
         problem.retry_seconds = match self.retry_after {
             Some(wait) => Some(wait.as_secs() + u64::from(wait.subsec_nanos() > 0)),
             None => is_busy.then_some(1),
@@ -157,6 +173,11 @@ impl RefusalKind {
                     "The head of the request exceeds a limit.",
                 )
             }
+            Self::ModelBusy => (
+                StatusCode::TOO_MANY_REQUESTS,
+                "Model busy",
+                "A model that this needs is at its limit.",
+            ),
             Self::Overloaded => (
                 StatusCode::SERVICE_UNAVAILABLE,
                 "Overloaded",
@@ -185,6 +206,21 @@ impl RefusalKind {
                 StatusCode::CONFLICT,
                 "Key in use",
                 "A request with this Idempotency-Key has not ended.",
+            ),
+            Self::BadInput => {
+                let detail = "A value of the request does not fit.";
+                (StatusCode::UNPROCESSABLE_ENTITY, "Inputs do not fit", detail)
+            }
+            Self::Forbidden => (StatusCode::FORBIDDEN, "Forbidden", "The caller lacks a right."),
+            Self::NotFound => (
+                StatusCode::NOT_FOUND,
+                "Not found",
+                "There is nothing at this path.",
+            ),
+            Self::Conflict => (
+                StatusCode::CONFLICT,
+                "Conflict",
+                "The state of the run does not allow this.",
             ),
             Self::InDoubt => {
                 let detail =

@@ -16,13 +16,15 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::answer::{Answer, JSON_TYPE, Refusal, RefusalKind};
-use crate::exchange::{Actor, Endpoint, TRACEPARENT};
+use crate::exchange::{Endpoint, TRACEPARENT, WEBHOOK_CHALLENGE};
 use crate::inputs::join;
 use crate::numbers::{Shape, with_numbers};
 use crate::problem::{Problem, problem_of_outcome};
 use crate::table::{Part, Service, Table};
 use crate::text::percent_encode;
 use crate::trace::Trace;
+use crate::webhook::Signature;
+use vesper_auth::Actor;
 
 const RETURNED: &[u8] = b"{\"kind\":\"returned\",\"value\":";
 const EXECUTION: HeaderName = HeaderName::from_static("vesper-execution");
@@ -34,6 +36,8 @@ pub struct Call {
     pub(crate) endpoint: Endpoint,
     pub(crate) manner: Manner,
     pub(crate) actor: Option<Actor>,
+    /// Signature of the body of a webhook.
+    pub(crate) signature: Option<Signature>,
     pub(crate) key: Option<String>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) tracestate: Option<String>,
@@ -98,14 +102,37 @@ impl Call {
         self.endpoint
     }
 
-    /// Returns the JSON object of inputs for `run_json`: the body itself where every input comes from it.
+    /// Returns the JSON object of inputs for `run_json`: the body itself where every input comes from it. A body that
+    /// does not fit its signature is refused.
     pub fn inputs<'a>(&self, body: &'a [u8]) -> Result<Cow<'a, [u8]>, Answer> {
+        if let Some(signature) = &self.signature {
+            self.verify(signature, body)?;
+        }
         match self.service() {
             Some(service) => {
                 join(service, &self.members, body).map_err(|problem| self.problem(&problem, None))
             }
             None => Ok(Cow::Borrowed(b"{}")),
         }
+    }
+
+    fn verify(&self, signature: &Signature, body: &[u8]) -> Result<(), Answer> {
+        let webhook = self
+            .service()
+            .and_then(|service| self.table.webhooks.get(&service.node));
+        let verified = webhook.map_or(Err("There is no webhook."), |webhook| {
+            webhook.verify(signature, body)
+        });
+        verified.map_err(|detail| {
+            let status = StatusCode::UNAUTHORIZED;
+            let mut answer = self.problem(
+                &Problem::new("unauthenticated", status, "Unauthenticated", detail),
+                None,
+            );
+            let challenge = HeaderValue::from_static(WEBHOOK_CHALLENGE);
+            answer.headers.insert(header::WWW_AUTHENTICATE, challenge);
+            answer
+        })
     }
 
     /// Returns the answer to an outcome, the bytes of `run_json`. `execution` names the run in the journal.
@@ -189,7 +216,7 @@ impl Call {
         self.key.as_deref()
     }
 
-    /// Returns the `Accept` of a request for a page.
+    /// Returns the `Accept` of a request for a page, or for an event stream.
     pub fn accept(&self) -> Option<&str> {
         self.accept.as_deref()
     }

@@ -18,15 +18,19 @@ use crate::call::Manner;
 use crate::inputs::read_parameters;
 use crate::problem::Problem;
 use crate::routes::Found;
-use crate::table::{Body, Cors, Service, Table, TableError, Target};
+use crate::table::{Body, Cors, Service, Table, Target};
 use crate::text::{accepts_gzip, is_json};
 use crate::trace::Trace;
+use crate::webhook::Signature;
+use vesper_auth::{Actor, TableError};
 
 const MAX_TARGET_BYTES: usize = 8 << 10;
 const MAX_KEY_BYTES: usize = 255;
 const MAX_TRACESTATE_BYTES: usize = 512;
 /// The longest timeout that a caller can grant: a day.
 const MAX_TIMEOUT_SECONDS: f64 = 86_400.0;
+/// A scheme of no standard: senders of webhooks read no challenge.
+pub(crate) const WEBHOOK_CHALLENGE: &str = "Signature realm=\"vesper\"";
 pub(crate) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// The routes and settings of one epoch. Immutable; clones share the table.
@@ -103,15 +107,8 @@ impl Builtin {
     }
 }
 
-/// An authenticated caller.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Actor {
-    pub subject: String,
-    pub tenant: Option<String>,
-    /// The authority: `key`, `mtls`, or `jwt:` and the issuer. A subject is unique for it.
-    pub via: Cow<'static, str>,
-    pub scopes: Vec<String>,
-}
+/// The actor of a request, and the signature of its body that is still to be checked.
+type Caller = (Option<Actor>, Option<Signature>);
 
 /// The headers that the exchange reads, found in one pass.
 #[derive(Debug, Default)]
@@ -208,15 +205,17 @@ impl Exchange {
                 .and_then(|cors| cors.allowed_origin(headers.origin?)),
         };
         let checked = self.checked(head, &headers, &manner);
-        let (endpoint, actor, members) = match checked {
-            Ok((target, actor, members)) => match self.table.endpoint(target) {
-                Some(endpoint) => (endpoint, actor, members),
+        let (endpoint, (actor, signature), members) = match checked {
+            Ok((target, caller, members)) => match self.table.endpoint(target) {
+                Some(endpoint) => (endpoint, caller, members),
                 None => return Routed::Answer(manner.finish(&self.table, livez())),
             },
             Err(answer) => return Routed::Answer(manner.finish(&self.table, answer)),
         };
         let is_page = matches!(endpoint, Endpoint::Builtin(_));
-        let accept = is_page.then(|| head.headers.get(header::ACCEPT)).flatten();
+        let wants_events = |accept: &&HeaderValue| accept.as_bytes().starts_with(b"text/event-stream");
+        let accept = head.headers.get(header::ACCEPT);
+        let accept = accept.filter(|each| is_page || wants_events(each));
         let text = |value: Option<&HeaderValue>| Some(value?.to_str().ok()?.to_owned());
         let has_parent = manner.trace.parent_id.is_some();
         let is_state =
@@ -227,6 +226,7 @@ impl Exchange {
             endpoint,
             manner,
             actor,
+            signature,
             key: text(headers.key),
             timeout: headers.timeout.and_then(timeout_of),
             tracestate: text(tracestate),
@@ -262,7 +262,7 @@ impl Exchange {
         head: &Head<'_>,
         headers: &Headers<'_>,
         manner: &Manner,
-    ) -> Result<(Target, Option<Actor>, String), Answer> {
+    ) -> Result<(Target, Caller, String), Answer> {
         let refuse = |problem: Problem<'_>| Err(manner.answer_of(&problem, None));
         let malformed = |detail: &'static str| manner.answer_of(&malformed_request(detail), None);
         if head.target.len() > MAX_TARGET_BYTES {
@@ -294,11 +294,11 @@ impl Exchange {
             return refuse(problem);
         }
         if target == Target::Livez {
-            return Ok((target, None, String::new()));
+            return Ok((target, (None, None), String::new()));
         }
-        let actor = self.authorize(head, headers, target, manner)?;
+        let caller = self.authorize(head, headers, target, manner)?;
         let Target::Node(index) = target else {
-            return Ok((target, actor, String::new()));
+            return Ok((target, caller, String::new()));
         };
         let Some(service) = self.table.endpoints.get(index) else {
             return Err(malformed("There is no endpoint."));
@@ -322,7 +322,7 @@ impl Exchange {
             ));
         }
         let members = read_parameters(service, &values, query, head.headers).map_err(malformed)?;
-        Ok((target, actor, members))
+        Ok((target, caller, members))
     }
 
     /// Identifies the caller and checks the scopes of the target.
@@ -332,7 +332,7 @@ impl Exchange {
         headers: &Headers<'_>,
         target: Target,
         manner: &Manner,
-    ) -> Result<Option<Actor>, Answer> {
+    ) -> Result<Caller, Answer> {
         let unauthenticated = |detail: &'static str, challenge: &'static str| {
             let status = StatusCode::UNAUTHORIZED;
             let mut answer = manner.answer_of(
@@ -345,22 +345,30 @@ impl Exchange {
             answer
         };
         let auth = &self.table.auth;
-        let authorization = headers.authorization.map(HeaderValue::as_bytes);
-        let api_key = headers.api_key.map(HeaderValue::as_bytes);
-        let actor = auth
-            .identify(authorization, api_key, head.peer, head.now)
-            .map_err(|detail| unauthenticated(detail, "Bearer realm=\"vesper\", error=\"invalid_token\""))?;
+        let (actor, signature) = if let Some(webhook) = self.table.webhook(target) {
+            let signature = webhook.signature(head.headers, head.now);
+            let signature = signature.map_err(|detail| unauthenticated(detail, WEBHOOK_CHALLENGE))?;
+            (Some(webhook.actor()), Some(signature))
+        } else {
+            let authorization = headers.authorization.map(HeaderValue::as_bytes);
+            let api_key = headers.api_key.map(HeaderValue::as_bytes);
+            let actor = auth.identify(authorization, api_key, head.peer.subject, head.now);
+            let actor = actor.map_err(|detail| {
+                unauthenticated(detail, "Bearer realm=\"vesper\", error=\"invalid_token\"")
+            })?;
+            (actor, None)
+        };
         let scopes = self.table.scopes(target);
         let is_open =
             self.table.endpoint(target) == Some(Endpoint::Builtin(Builtin::Readyz)) || !auth.is_required;
         match &actor {
-            None if is_open && scopes.is_empty() => Ok(actor),
+            None if is_open && scopes.is_empty() => Ok((actor, signature)),
             None => Err(unauthenticated(
                 "This endpoint needs credentials.",
                 "Bearer realm=\"vesper\"",
             )),
             Some(caller) => match scopes.iter().find(|each| !caller.scopes.contains(each)) {
-                None => Ok(actor),
+                None => Ok((actor, signature)),
                 Some(missing) => {
                     let detail = format!("The caller lacks the scope `{missing}`.");
                     Err(manner.answer_of(

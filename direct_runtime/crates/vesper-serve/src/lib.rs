@@ -1,7 +1,6 @@
 //! Serves nodes by HTTP: requests, answers, authentication, sockets.
 
 mod answer;
-mod auth;
 mod call;
 mod exchange;
 mod inputs;
@@ -12,14 +11,16 @@ mod server;
 mod table;
 mod text;
 mod trace;
+mod webhook;
 
 pub use answer::{Answer, Refusal, RefusalKind};
 pub use call::Call;
-pub use exchange::{Actor, Builtin, Endpoint, Exchange, Head, Peer, Routed};
+pub use exchange::{Builtin, Endpoint, Exchange, Head, Peer, Routed};
 /// The types of heads and answers.
 pub use http;
 pub use server::{
-    AccessRow, Engine, Epoch, Facts, NativeNode, Pending, Server, Settings, SpanRow, TlsSettings,
+    AccessRow, Engine, Epoch, Facts, NativeNode, Parts, Pending, Server, Settings, SpanRow, TlsSettings,
 };
-pub use table::TableError;
 pub use trace::Trace;
+pub use vesper_auth::{Actor, TableError};
+pub use webhook::{Signature, Webhook};

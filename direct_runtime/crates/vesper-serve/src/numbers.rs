@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::table::TableError;
+use vesper_auth::TableError;
 
 /// Places of decimals in canonical JSON of a type.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -265,7 +265,9 @@ fn failed(code: &str, message: &str) -> Problem<'static> {
     };
     match code {
         "timeout" => problem(EFFECT, StatusCode::GATEWAY_TIMEOUT, "An effect timed out"),
-        "http_429" => problem(EFFECT, StatusCode::TOO_MANY_REQUESTS, "An effect was limited").retry(),
+        "http_429" | "rate_limit" => {
+            problem(EFFECT, StatusCode::TOO_MANY_REQUESTS, "An effect was limited").retry()
+        }
         "unavailable" if message.contains(": held back by its rate") => {
             problem(EFFECT, StatusCode::TOO_MANY_REQUESTS, "An effect was limited").retry()
         }

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 
 use http::Method;
 
-use crate::table::{TableError, Target};
+use crate::table::Target;
 use crate::text::percent_decode;
+use vesper_auth::TableError;
 
 const MAX_SEGMENTS: usize = 64;
 

@@ -41,8 +41,8 @@ pub use limits::{Settings, TlsSettings};
 use meters::{Meters, set_gauges};
 use native::Ran;
 pub use native::{Engine, NativeNode};
-pub use queue::Pending;
 use queue::Queue;
+pub use queue::{Parts, Pending};
 
 /// Connections beyond the maximum, whose one request is refused; then no more are accepted.
 const SURPLUS_CONNECTIONS: usize = 64;
@@ -706,7 +706,7 @@ async fn serve_tls(
     });
     if let Some(stream) = stream.await {
         let certificates = stream.get_ref().1.peer_certificates();
-        let subject = certificates.and_then(|chain| tls::subject(chain.first()?));
+        let subject = certificates.and_then(|chain| vesper_auth::subject(chain.first()?));
         Connection::new(shared, watched, stream, subject, is_surplus)
             .serve()
             .await;

@@ -1,30 +1,18 @@
 //! The table of one epoch: endpoints, pages and settings, read from JSON (docs/spec/serving.md).
 
 use std::collections::HashMap;
-use std::fmt;
 
 use http::{HeaderName, HeaderValue, Method, StatusCode};
-use serde_json::{Map, Value};
+use serde_json::Value;
+use vesper_auth::{Auth, Fields, TableError};
 
-use crate::auth::Auth;
 use crate::exchange::{Builtin, Endpoint};
 use crate::numbers::Shape;
 use crate::routes::{Routes, segments_of_template};
+use crate::webhook::Webhook;
 
 const VERSION: u64 = 1;
 const LIVEZ_PATH: &str = "/livez";
-
-/// A table that cannot be served.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TableError(pub String);
-
-impl fmt::Display for TableError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "the table of endpoints: {}", self.0)
-    }
-}
-
-impl std::error::Error for TableError {}
 
 /// A target of the router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +29,8 @@ pub(crate) struct Table {
     pub(crate) routes: Routes,
     pub(crate) cors: Option<Cors>,
     pub(crate) auth: Auth,
+    /// Senders of signed requests, by node; their requests need no other credentials.
+    pub(crate) webhooks: HashMap<String, Webhook>,
     pub(crate) max_body_bytes: Option<u64>,
 }
 
@@ -156,10 +146,13 @@ impl Table {
             Value::Null => None,
             given => Some(Cors::read(Fields::of(given, "cors")?)?),
         };
-        let auth = match top.take("auth") {
-            Value::Null => Auth::default(),
-            given => Auth::read(Fields::of(given, "auth")?)?,
-        };
+        let mut auth = Fields::of(top.take("auth"), "auth")?;
+        let mut webhooks = HashMap::new();
+        for each in auth.list("webhooks")? {
+            let mut each = Fields::of(each, "auth.webhooks")?;
+            webhooks.insert(each.text("node")?, Webhook::read(each)?);
+        }
+        let auth = Auth::read(auth)?;
         let max_body_bytes = top.take("max_body_bytes").as_u64();
         top.done()?;
         let mut routes = Routes::default();
@@ -176,6 +169,7 @@ impl Table {
             routes,
             cors,
             auth,
+            webhooks,
             max_body_bytes,
         })
     }
@@ -186,6 +180,11 @@ impl Table {
             Target::Page(index) => self.pages.get(index).map(|page| Endpoint::Builtin(page.builtin)),
             Target::Node(index) => Some(Endpoint::Node(index)),
         }
+    }
+
+    pub(crate) fn webhook(&self, target: Target) -> Option<&Webhook> {
+        let Target::Node(index) = target else { return None };
+        self.webhooks.get(&self.endpoints.get(index)?.node)
     }
 
     pub(crate) fn scopes(&self, target: Target) -> &[String] {
@@ -230,7 +229,7 @@ impl Service {
         let mut parameters = Vec::new();
         let mut is_object = false;
         for each in fields.list("inputs")? {
-            let mut input = Fields::of(each, &format!("{}.inputs", fields.path))?;
+            let mut input = Fields::of(each, &format!("{}.inputs", fields.path()))?;
             match Parameter::read(&mut input, &holes)? {
                 Some(parameter) => parameters.push(parameter),
                 None => is_object = true,
@@ -245,11 +244,11 @@ impl Service {
             "object" => Body::Object,
             name => Body::Input(name.to_owned()),
         };
-        let status = fields.status("success_status")?;
+        let status = status_of(&mut fields, "success_status")?;
         let mut statuses = HashMap::new();
-        let mut given = Fields::of(fields.take("statuses"), &format!("{}.statuses", fields.path))?;
+        let mut given = Fields::of(fields.take("statuses"), &format!("{}.statuses", fields.path()))?;
         for code in given.names() {
-            let found = given.status(&code)?;
+            let found = status_of(&mut given, &code)?;
             statuses.insert(code, found);
         }
         let response_headers = read_response_headers(&mut fields)?;
@@ -336,7 +335,7 @@ impl Parameter {
 fn read_response_headers(fields: &mut Fields) -> Result<Vec<(HeaderName, Vec<Part>)>, TableError> {
     let mut given = Fields::of(
         fields.take("response_headers"),
-        &format!("{}.response_headers", fields.path),
+        &format!("{}.response_headers", fields.path()),
     )?;
     let mut found = Vec::new();
     for name in given.names() {
@@ -411,96 +410,13 @@ impl Cors {
     }
 }
 
-/// The members of an object of the table; each is taken once.
-pub(crate) struct Fields {
-    path: String,
-    members: Map<String, Value>,
-}
-
-impl Fields {
-    pub(crate) fn of(value: Value, path: &str) -> Result<Self, TableError> {
-        match value {
-            Value::Object(members) => Ok(Self {
-                path: path.to_owned(),
-                members,
-            }),
-            Value::Null => Ok(Self {
-                path: path.to_owned(),
-                members: Map::new(),
-            }),
-            _ => Err(TableError(format!("{path}: an object is expected"))),
-        }
-    }
-
-    pub(crate) fn error(&self, name: &str, problem: &str) -> TableError {
-        TableError(format!("{}.{name}: {problem}", self.path))
-    }
-
-    pub(crate) fn take(&mut self, name: &str) -> Value {
-        self.members.remove(name).unwrap_or(Value::Null)
-    }
-
-    fn names(&self) -> Vec<String> {
-        self.members.keys().cloned().collect()
-    }
-
-    pub(crate) fn text(&mut self, name: &str) -> Result<String, TableError> {
-        self.optional_text(name)?
-            .ok_or_else(|| self.error(name, "a string is expected"))
-    }
-
-    pub(crate) fn optional_text(&mut self, name: &str) -> Result<Option<String>, TableError> {
-        match self.take(name) {
-            Value::String(text) => Ok(Some(text)),
-            Value::Null => Ok(None),
-            _ => Err(self.error(name, "a string is expected")),
-        }
-    }
-
-    pub(crate) fn boolean(&mut self, name: &str) -> Result<bool, TableError> {
-        match self.take(name) {
-            Value::Bool(found) => Ok(found),
-            Value::Null => Ok(false),
-            _ => Err(self.error(name, "true or false is expected")),
-        }
-    }
-
-    pub(crate) fn list(&mut self, name: &str) -> Result<Vec<Value>, TableError> {
-        match self.take(name) {
-            Value::Array(found) => Ok(found),
-            Value::Null => Ok(Vec::new()),
-            _ => Err(self.error(name, "an array is expected")),
-        }
-    }
-
-    pub(crate) fn texts(&mut self, name: &str) -> Result<Vec<String>, TableError> {
-        let text = |each: Value| match each {
-            Value::String(text) => Ok(text),
-            _ => Err(self.error(name, "strings are expected")),
-        };
-        let listed = match self.members.get(name).cloned() {
-            Some(Value::Array(found)) => found,
-            None | Some(Value::Null) => Vec::new(),
-            Some(_) => return Err(self.error(name, "an array is expected")),
-        };
-        let found = listed.into_iter().map(text).collect();
-        self.take(name);
-        found
-    }
-
-    fn status(&mut self, name: &str) -> Result<StatusCode, TableError> {
-        let found = self.take(name).as_u64().and_then(|each| u16::try_from(each).ok());
-        found
-            .filter(|each| (200..600).contains(each))
-            .and_then(|each| StatusCode::from_u16(each).ok())
-            .ok_or_else(|| self.error(name, "a status from 200 to 599 is expected"))
-    }
-
-    /// Reports a member that nothing has taken.
-    pub(crate) fn done(self) -> Result<(), TableError> {
-        match self.members.keys().next() {
-            Some(name) => Err(self.error(name, "is unknown")),
-            None => Ok(()),
-        }
-    }
+fn status_of(fields: &mut Fields, name: &str) -> Result<StatusCode, TableError> {
+    let found = fields
+        .take(name)
+        .as_u64()
+        .and_then(|each| u16::try_from(each).ok());
+    found
+        .filter(|each| (200..600).contains(each))
+        .and_then(|each| StatusCode::from_u16(each).ok())
+        .ok_or_else(|| fields.error(name, "a status from 200 to 599 is expected"))
 }

@@ -23,4 +23,4 @@ def is_trouble(code: str) -> bool:
     Any other code is an answer, and whoever answers is there. `http_429` is one too: it is about how fast we ask,
     which `rate_limit` and `retry` are for.
     """
-    return takes(("timeout", "unavailable", "http_5xx"), code)
+    return takes(("timeout", "unavailable", "overloaded", "http_5xx"), code)

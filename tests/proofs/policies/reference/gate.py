@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar, TypeAlias
 
-from tests.proofs.policies.reference import breaker, concurrency, rate_limit
+from tests.proofs.policies.reference import breaker, concurrency, rate_limit, tokens
 from tests.proofs.policies.reference.records import Decision
-from vesper.policies.settings import MAX_US, Policy, number
+from vesper.policies.settings import MAX_US, Policy, PolicyError, number
 
 LONGEST_WAIT_US = 60_000_000
 """How long an attempt waits at the gate where its execution has no time limit."""
@@ -30,6 +30,7 @@ class Rule:
     breaker: breaker.Rule | None = None
     concurrency: concurrency.Rule | None = None
     rate: rate_limit.Rule | None = None
+    tokens: tokens.Rule | None = None
     attempt_us: int | None = None
     """How long an attempt may take, where its policy says so."""
 
@@ -44,7 +45,7 @@ class Rule:
     @property
     def is_open_to_all(self) -> bool:
         """True where there is nothing to decide."""
-        return self.breaker is None and self.concurrency is None and self.rate is None
+        return self.breaker is None and self.concurrency is None and self.rate is None and self.tokens is None
 
     def lease_us(self, left_us: int | None) -> int:
         """How long an attempt that begins now can go on, with so much time left to its execution."""
@@ -53,17 +54,21 @@ class Rule:
 
 
 def _read(policy: Policy) -> Rule:
+    of_tokens = tokens.Rule.of(policy)
+    if of_tokens is not None and "concurrency" in policy:
+        raise PolicyError("policy: `concurrency` and `token_limit` are not counted under one name")
     return Rule(
         breaker.Rule.of(policy),
         concurrency.Rule.of(policy),
         rate_limit.Rule.of(policy),
+        of_tokens,
         number(policy, "timeout_us", MAX_US),
     )
 
 
 _KEYS = (
     *("breaker_failures", "breaker_within_us", "breaker_open_us", "concurrency"),
-    *("rate_limit", "rate_per_us", "rate_burst", "timeout_us"),
+    *("rate_limit", "rate_per_us", "rate_burst", "token_limit", "token_per_us", "token_burst", "timeout_us"),
 )
 """All that a rule is made of."""
 
@@ -78,15 +83,17 @@ class State:
     breaker: breaker.State | None = None
     concurrency: concurrency.State | None = None
     rate: rate_limit.State | None = None
+    tokens: tokens.State | None = None
 
     def under(self, rule: Rule) -> State:
         """The part of this state that the caller's policies are about, under the caller's numbers: a deployment may
         have changed them. What was never used is new."""
-        shut, room, pace = rule.breaker, rule.concurrency, rule.rate
+        shut, room, pace, held = rule.breaker, rule.concurrency, rule.rate, rule.tokens
         return State(
             None if shut is None else breaker.under(self.breaker or breaker.State(shut), shut),
             None if room is None else concurrency.under(self.concurrency or concurrency.State(room), room),
             None if pace is None else rate_limit.under(self.rate or rate_limit.State(pace), pace),
+            None if held is None else tokens.under(self.tokens or tokens.State(held), held),
         )
 
     def with_part(self, part: State) -> State:
@@ -95,6 +102,7 @@ class State:
             self.breaker if part.breaker is None else part.breaker,
             self.concurrency if part.concurrency is None else part.concurrency,
             self.rate if part.rate is None else part.rate,
+            self.tokens if part.tokens is None else part.tokens,
         )
 
 
@@ -106,6 +114,7 @@ class Ask:
     asker: str
     lease_us: int
     before_us: int
+    most_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +124,8 @@ class Ended:
     asker: str
     admitted_us: int
     is_failure: bool
+    tokens: int | None = None
+    """What it used; nothing where that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +160,7 @@ class Rejected(Decision):
     """The attempt may not go out in time. Nothing was taken."""
 
     by: str
-    """`circuit_breaker`, `concurrency`, `rate_limit`, or `store` where nobody can say."""
+    """`circuit_breaker`, `concurrency`, `token_limit`, `rate_limit`, or `store` where nobody can say."""
     retry_at_us: int
     """Before this moment asking again is of no use."""
     wait_us: int
@@ -194,9 +205,16 @@ def ask(state: State, event: Ask, now_us: int) -> tuple[State, Answer]:
             return replace(state, concurrency=room), Waiting("concurrency", place.until_us, place.until_us - now_us)
         if isinstance(place, concurrency.Full):
             return replace(state, concurrency=room), _rejected("concurrency", now_us, now_us)
+    held = state.tokens
+    if held is not None:
+        held, answer = tokens.ask(held, event.asker, event.most_tokens, lease_us, event.before_us, now_us)
+        if isinstance(answer, tokens.Queued):
+            return replace(state, tokens=held), Waiting("token_limit", answer.until_us, answer.until_us - now_us)
+        if isinstance(answer, tokens.Refused):
+            return replace(state, tokens=held), _rejected("token_limit", answer.retry_at_us, now_us)
     if isinstance(moment, rate_limit.Refused):
         return _out_of_queue(state, event, now_us), _rejected("rate_limit", moment.retry_at_us, now_us)
-    return State(shut, room, pace), Admitted(at_us, at_us - now_us)
+    return State(shut, room, pace, held), Admitted(at_us, at_us - now_us)
 
 
 def leave(state: State, event: Ended | Abandoned, now_us: int) -> tuple[State, Released]:
@@ -212,11 +230,17 @@ def leave(state: State, event: Ended | Abandoned, now_us: int) -> tuple[State, R
     room = state.concurrency
     if room is not None:
         room, _ = concurrency.step(room, concurrency.Leave(event.asker), now_us)
-    return State(shut, room, state.rate), Released(change)
+    held = state.tokens
+    if held is not None:
+        used = event.tokens if isinstance(event, Ended) else None
+        held = tokens.leave(held, event.asker, used, now_us)
+    return State(shut, room, state.rate, held), Released(change)
 
 
 def _out_of_queue(state: State, event: Ask, now_us: int) -> State:
     """The state as it was, but for the asker's place in the queue, which who is rejected leaves."""
+    if state.tokens is not None:
+        state = replace(state, tokens=tokens.leave(state.tokens, event.asker, 0, now_us))
     if state.concurrency is None:
         return state
     return replace(state, concurrency=concurrency.step(state.concurrency, concurrency.Leave(event.asker), now_us)[0])
@@ -232,4 +256,5 @@ def is_idle(state: State, now_us: int) -> bool:
         (state.breaker is None or breaker.is_idle(state.breaker, now_us))
         and (state.concurrency is None or concurrency.is_idle(state.concurrency, now_us))
         and (state.rate is None or rate_limit.is_idle(state.rate, now_us))
+        and (state.tokens is None or tokens.is_idle(state.tokens, now_us))
     )

@@ -55,13 +55,17 @@ class Question:
     lease_us: int
 
     @staticmethod
-    def of(rule: gate.Rule, now_us: int, deadline_us: int | None, waiting: Token | None) -> Question:
+    def of(
+        rule: gate.Rule, now_us: int, deadline_us: int | None, waiting: Token | None, patience_us: int | None = None
+    ) -> Question:
         asked_us = now_us if waiting is None else waiting.asked_us
         left_us = None if deadline_us is None else min(max(deadline_us - now_us, 0), MAX_US)
+        most_us = max(asked_us + gate.LONGEST_WAIT_US - now_us, 0) if left_us is None else left_us
+        patience_us = MAX_US if patience_us is None else max(patience_us, 1)
         return Question(
             secrets.token_hex(12) if waiting is None else waiting.asker,
             asked_us,
-            max(asked_us + gate.LONGEST_WAIT_US - now_us, 0) if left_us is None else left_us,
+            min(most_us, max(asked_us + patience_us - now_us, 0)),
             rule.lease_us(left_us),
         )
 
@@ -96,16 +100,24 @@ class MemoryPolicyState:
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
 
     def acquire(
-        self, name: str, policy: Policy, now_us: int, deadline_us: int | None = None, waiting: Token | None = None
+        self,
+        name: str,
+        policy: Policy,
+        now_us: int,
+        deadline_us: int | None = None,
+        waiting: Token | None = None,
+        *,
+        tokens: int = 0,
+        patience_us: int | None = None,
     ) -> Admission:
         rule = gate.Rule.of(policy)
         if rule.is_open_to_all:
             return open_to_all(now_us)
-        question = Question.of(rule, now_us, deadline_us, waiting)
+        question = Question.of(rule, now_us, deadline_us, waiting, patience_us)
         with self._lock:
             entry = self._entry(name, now_us)
             now_us = entry.last_us
-            event = gate.Ask(question.asker, question.lease_us, now_us + question.left_us)
+            event = gate.Ask(question.asker, question.lease_us, now_us + question.left_us, tokens)
             part, decision = gate.ask(entry.state.under(rule), event, now_us)
             entry.state = entry.state.with_part(part)
             if isinstance(decision, gate.Rejected):
@@ -117,9 +129,11 @@ class MemoryPolicyState:
                 entry.busy_until_us = max(entry.busy_until_us, decision.at_us + question.lease_us)
             return Admission(decision, Token(name, question.asker, rule, now_us, "memory", question.asked_us))
 
-    def release(self, token: Token, failure_code: str | None, now_us: int) -> gate.Released:
+    def release(
+        self, token: Token, failure_code: str | None, now_us: int, *, tokens: int | None = None
+    ) -> gate.Released:
         is_failure = failure_code is not None and is_trouble(failure_code)
-        return self._leave(token, gate.Ended(token.asker, token.admitted_us, is_failure), now_us)
+        return self._leave(token, gate.Ended(token.asker, token.admitted_us, is_failure, tokens), now_us)
 
     def abandon(self, token: Token, now_us: int) -> None:
         self._leave(token, gate.Abandoned(token.asker), now_us)

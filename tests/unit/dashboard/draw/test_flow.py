@@ -33,7 +33,8 @@ FOLLOWED = (
     "shop/stock_reservation_v1", "support/ticket_triage_v1", "payments/payment_decision_v1",
 )  # fmt: skip
 """Nodes with loops, handlers, state machines and tables."""
-MAX_BYTES, MAX_PIXELS = 150_000, 6_000
+MAX_BYTES, MAX_PIXELS = 200_000, 12_000
+"""Of an agent with eight tools, whose flow is long once it is lowered."""
 HOSTILE = """\
 node_id: hostile_v1
 type: function

@@ -10,11 +10,11 @@ import pytest
 from tests.unit.migration.support.remote_answers import FEE, MINUTE_US, NOON_US
 from vesper.dashboard.draw.plot import draw_confidence, draw_file, draw_modes
 from vesper.dashboard.draw.plot_layout import nines
-from vesper.dashboard.draw.svg import element
 from vesper.migration.control.modes import Mode
 from vesper.migration.statistics.wilson import lower_bound
 from vesper.migration.stores.series import Band, Change, Divergent, Point, Series, series
 from vesper.migration.stores.traffic import Sample
+from vesper.trace.svg import element
 
 _SVG = "{http://www.w3.org/2000/svg}"
 END_US = NOON_US + 3 * MINUTE_US

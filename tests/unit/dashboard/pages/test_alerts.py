@@ -60,7 +60,8 @@ def test_without_any_store_nothing_is_called_quiet(tmp_path: Path, monkeypatch: 
     assert {each.state for each in found.known} == {AlertState.UNKNOWN}
     assert "Run a node with effects" in next(each.now for each in found.known if each.name == "VesperInDoubt")
     assert {each.name for each in found.left_to_prometheus} == {
-        "VesperJournalSlow", "VesperErrors", "VesperServerErrors", "VesperWorkerDeaths",
+        "VesperJournalSlow", "VesperErrors", "VesperServerErrors", "VesperWorkerDeaths", "VesperCandidateChanged",
+        "VesperCandidateFaults",
     }  # fmt: skip
 
 

@@ -104,7 +104,7 @@ def test_a_stopped_job_is_shown_with_how_it_continues(folder: Path) -> None:
 
 def test_a_job_is_not_stopped_by_being_looked_at(folder: Path) -> None:
     job = jobs.Job(folder / "in.csv", folder / "out.csv", "double_v1", "", {}, "", lambda *_: None)
-    with job._claim():
+    with jobs.claim(job.folder, job.out):
         assert only(folder).is_running
         with client_of(folder, SITE) as client:
             assert "reload.js" in client.get("/batches").text

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from vesper.effects.cache.performer import CacheSettings
-from vesper.effects.events.performer import EventSettings
+from vesper.effects.events.settings import EventSettings
 from vesper.effects.files.settings import FileSettings
 from vesper.effects.secrets.settings import SecretSettings
 from vesper.effects.settings import Table

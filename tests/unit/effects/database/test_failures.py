@@ -128,7 +128,7 @@ def test_one_that_waits_for_a_connection_gets_the_next_one(table: Database) -> N
     start = time.monotonic()
     with _in_use(table, performer, 1, 1.5):
         assert perform(performer, query("SELECT 1 AS n", INTEGER)) == 1
-        assert 1 < time.monotonic() - start < 10
+        assert 1 < time.monotonic() - start < 20
     performer.close()
 
 

@@ -20,7 +20,8 @@ from tests.support.servers import Redis, free_port
 from tests.unit.effects.ask_of import ask_of, failure, table
 from vesper.effects.events.event import Event
 from vesper.effects.events.memory import MemoryTopic
-from vesper.effects.events.performer import OUTBOX_TABLE, EventPerformer, EventSettings
+from vesper.effects.events.performer import OUTBOX_TABLE, EventPerformer
+from vesper.effects.events.settings import EventSettings
 from vesper.effects.performer import Ask, EffectFailed
 from vesper.effects.settings import ConfigError
 from vesper.values.json_value import Json, json_of

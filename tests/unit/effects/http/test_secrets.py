@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.web import Got, Wire, message, says
 from tests.unit.effects.http.helpers import SECRETS, Side, ask_of, failure
-from vesper.effects.http.settings import Template
+from vesper.effects.http.credentials import Template
 from vesper.effects.performer import EffectFailed, no_secret
 from vesper.values.types import INTEGER, STRING, MapOf
 

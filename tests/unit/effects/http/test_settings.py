@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.unit.effects.http.helpers import settings_of
+from vesper.effects.http.credentials import AuthHeader, Basic
 from vesper.effects.http.performer import http_performer
-from vesper.effects.http.settings import AuthHeader, Basic, Origin
+from vesper.effects.http.settings import Origin
 from vesper.effects.settings import ConfigError
 
 ROOT = Path(__file__).parents[4]

@@ -365,7 +365,7 @@ def test_a_forked_process_does_not_wait_for_a_thread_of_its_parent(vault: types.
     results = fork.Queue()
     process = fork.Process(target=lambda: results.put(secrets.text("key")))
     process.start()
-    assert results.get(timeout=4) == "text of key"
+    assert results.get(timeout=25) == "text of key"
     process.join()
     is_over.set()
     thread.join()
@@ -391,13 +391,13 @@ def test_threads_ask_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "values, says",
     [
-        ({"source": "vault"}, "one of environment, file, python is expected, not `vault`"),
+        ({"source": "volt"}, "one of environment, file, python, vault, aws, gcp, azure is expected, not `volt`"),
         ({"source": "file"}, "`path` is missing"),
         ({"source": "file", "path": "secrets"}, "an absolute path is expected"),
         ({"source": "file", "path": "/no/such/folder"}, "there is no folder"),
         ({"source": "python"}, "`function` is missing"),
         ({"source": "python", "function": "os.system"}, "`module:function` is expected"),
-        ({"prefix": "X_", "path": "/tmp"}, 'only `source = "file"` has this setting'),
+        ({"prefix": "X_", "path": "/tmp"}, 'only `source = "file"` and `source = "vault"` have this setting'),
         ({"source": "file", "path": "/tmp", "prefix": "X_"}, 'only `source = "environment"` has this setting'),
         ({"tll": "5s"}, "did you mean `ttl`?"),
     ],

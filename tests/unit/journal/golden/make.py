@@ -18,9 +18,9 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parents[2]))
 
 from tests.unit.journal.golden.render import AUDIT, MASTER, VERSION, rendered, sql_path, text_path  # noqa: E402
-from tests.unit.journal.helpers import begin, begun, end, event  # noqa: E402
+from tests.unit.journal.helpers import DEFINITION, INPUTS, NOW, begin, begun, end, event  # noqa: E402
 from vesper.journal.entry import Entry, Kind  # noqa: E402
-from vesper.journal.journal import KeyRing, Status, open_journal  # noqa: E402
+from vesper.journal.journal import Beginning, KeyRing, Status, open_journal  # noqa: E402
 from vesper.values.json_value import parse_json  # noqa: E402
 
 BODY: dict[str, object] = {
@@ -61,6 +61,11 @@ def make(path: Path) -> None:
     keyed = begin(journal, "keyed", context=CONTEXT)
     keyed.audit(replace(event("named"), caller=CONTEXT))
     end(keyed)
+    for name, is_sensitive in (("queued", False), ("queued secret", True)):
+        beginning = Beginning(name, DEFINITION, INPUTS, NOW, "interp", is_sensitive)
+        journal.begin_queued(beginning, "mail", "ada", 3, 1_700_000_000_000_000, '{"by":"ada"}', 1)
+    journal.signal(None, "settled", "order 17", "41", "once", "ada")
+    journal.put_schedule("nightly", 1_700_000_000_000_000, "{}", None)
     journal.audit([event("configured"), event("granted", who="ada")])
     journal.close()
 

@@ -10,7 +10,7 @@ from vesper.journal.audit import verify_audit
 from vesper.journal.journal import KeyRing, open_journal
 from vesper.journal.typed_json import encode
 
-VERSION = 2
+VERSION = 4
 MASTER = bytes(range(32))
 AUDIT = b"the key of the golden audit log"
 _HERE = Path(__file__).parent
@@ -35,6 +35,8 @@ def rendered(path: Path) -> str:
             head = f"{stored.seq} {stored.branch} {entry.kind} {entry.path} {entry.effect} {entry.effect_class}"
             parts.append(f"-- {head} {entry.key} {entry.digest} {entry.at_us} {stored.is_erased} {stored.hash}")
             parts.append(encode(entry.body).decode())
+    for due in journal.due():
+        parts.append(f"== due {due}")
     parts.append("== definitions")
     parts.append(encode(dataclasses.asdict(journal.definition("ab" * 32))).decode())
     parts.append(f"== audit {journal.audit_head()} {verify_audit(journal)}")

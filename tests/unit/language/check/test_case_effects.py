@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.nodes import ROOT, compiled, worked_nodes
+from tests.support.nodes import ROOT
 from vesper.compiler import compile_file, compile_source
 from vesper.engines.python_engine import PythonEngine
 from vesper.language.diagnostics.codes import Code
@@ -119,15 +119,6 @@ def test_case_lists_requests_of_called_nodes(
     tmp_path: Path, effects: str, expect: str, wanted: bool | list[str]
 ) -> None:
     assert passes(tmp_path, effects, expect, CALLS) == wanted
-
-
-@pytest.mark.parametrize("path", worked_nodes(), ids=lambda path: path.stem)
-def test_cases_of_worked_nodes_pass(path: Path) -> None:
-    node = compiled(path)
-    program = PythonEngine().load(node)
-    for case in node.cases:
-        done = run_case(program, case)
-        assert meets(case, done.outcome), f"{case.name}: {done.outcome}"
 
 
 def test_fixed_field_must_be_text() -> None:

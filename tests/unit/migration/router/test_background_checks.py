@@ -69,7 +69,7 @@ def test_two_enums_and_a_boolean_are_enumerated_and_reach_direct_only(tmp_path: 
     routes = routes_in(tmp_path)
     program = routes.program(made(SWITCH))
     try:
-        eventually(lambda: state_of(routes, program).is_complete, within=30)
+        eventually(lambda: state_of(routes, program).is_complete, within=300)
         for _ in range(4):  # one mode at a time, each at an event
             program.call({"first": "on", "second": "off", "is_day": True})
             routes.migration.tend(is_all=True)
@@ -90,7 +90,7 @@ def test_a_node_is_enumerated_again_for_a_store_that_was_replaced(tmp_path: Path
     program = routes.program(made(SWITCH))
     key = program.live.key
     try:
-        eventually(lambda: program.live.state.is_complete, within=30)
+        eventually(lambda: program.live.state.is_complete, within=300)
         if is_latched:
             ledger.apply_event(routes.migration.store, key, Kill("ann", "an incident"), Settings(), 1)
             eventually(lambda: bool(program.live.state.latches))
@@ -99,7 +99,7 @@ def test_a_node_is_enumerated_again_for_a_store_that_was_replaced(tmp_path: Path
         if is_latched:
             eventually(lambda: bool(state_of(routes, program).latches))
             ledger.apply_event(routes.migration.store, key, Resume("ann", "it is over"), Settings(), 2)
-        eventually(lambda: state_of(routes, program).is_complete, within=30)
+        eventually(lambda: state_of(routes, program).is_complete, within=300)
     finally:
         routes.close()
 
@@ -116,7 +116,7 @@ def test_an_enumeration_waits_for_a_busy_helper(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(routes.helper, "enumerate_part", refuses_at_first)
     program = routes.program(made(SWITCH))
     try:
-        eventually(lambda: state_of(routes, program).is_complete, within=30)
+        eventually(lambda: state_of(routes, program).is_complete, within=300)
     finally:
         routes.close()
 
@@ -132,7 +132,7 @@ def test_a_new_definition_repeats_executions_of_the_last(tmp_path: Path) -> None
     changed = routes.program(made(AMOUNTS.replace("FEE", "2.00")))
     assert changed.live.key.epoch != program.live.key.epoch
     try:
-        eventually(lambda: changed.live._pending > 0 or state_of(routes, changed).clean > 0, within=30)
+        eventually(lambda: changed.live._pending > 0 or state_of(routes, changed).clean > 0, within=300)
         routes.migration.tend(is_all=True)
         assert state_of(routes, changed).clean == state_of(routes, program).clean
     finally:
@@ -153,13 +153,13 @@ def test_a_process_that_ends_too_early_leaves_the_rest_to_the_next(
     routes = routes_in(tmp_path / "two", store)
     routes.helper.close()
     changed = routes.program(made(AMOUNTS.replace("FEE", "2.00")))
-    eventually(lambda: "this process ends, and the next one runs the others" in caplog.text, within=30)
+    eventually(lambda: "this process ends, and the next one runs the others" in caplog.text, within=300)
     routes.close()
     assert (state_of(routes, changed).clean, state_of(routes, changed).unknown) == (0, 0)
     routes = routes_in(tmp_path / "three", store)
     changed = routes.program(made(AMOUNTS.replace("FEE", "2.00")))
     try:
-        eventually(lambda: changed.live._pending > 0 or state_of(routes, changed).clean > 0, within=30)
+        eventually(lambda: changed.live._pending > 0 or state_of(routes, changed).clean > 0, within=300)
         routes.migration.tend(is_all=True)
         assert state_of(routes, changed).clean == 40
     finally:

@@ -35,7 +35,7 @@ from vesper.engines.engine import Limits
 from vesper.engines.outcome import Failed, LimitHit, Outcome, Returned
 from vesper.engines.path import Pathed
 from vesper.engines.registry import ENGINES
-from vesper.host.host import limits_of_run
+from vesper.host.limits import limits_of_run
 from vesper.migration.compare.paths import PathNote, ending_of
 from vesper.migration.compare.reports import Lost, Report
 from vesper.migration.control.modes import LADDER, Mode

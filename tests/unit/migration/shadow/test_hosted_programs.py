@@ -281,7 +281,7 @@ BREAKS = {
     ),
     "asks for two things": (
         at("record", lambda asked: Blocked((asked, asked))),
-        "it raised ValueError: too many values to unpack (expected 1)",
+        "it raised ValueError: the requests of a wave are not numbered in order",
     ),
 }
 

@@ -56,7 +56,7 @@ def followers() -> Iterator[Followers]:
     found.close()
 
 
-def noted(into: list[int], number: int, told: threading.Event | None = None) -> Following:
+def noted(into: list[int], number: int, told: threading.Event | None = None) -> Following[Report]:
     def follow() -> Report | None:
         into.append(number)
         if told is not None:
@@ -203,7 +203,7 @@ class Hanging:
     def __init__(self, limit: float | None = 0.0) -> None:
         self.is_begun, self.goes_on = threading.Event(), threading.Event()
         self.reports: list[Report] = []
-        self.entry = Following(self._hang, self.reports.append, 1, limit)
+        self.entry: Following[Report] = Following(self._hang, self.reports.append, 1, limit)
 
     def _hang(self) -> Report | None:
         self.is_begun.set()

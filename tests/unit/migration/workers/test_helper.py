@@ -240,7 +240,7 @@ def test_the_helper_process_returns_the_report(effects: tuple[Compiled, Transcri
         def run(start: int, count: int) -> Report | None:
             answer = helper.enumerate_part(known, start, count, KEY)
             assert answer is not None
-            return answer.result(60)
+            return answer.result(600)
 
         assert enumerate_all(domain_of(node), "e", run, Position(tmp_path / "position")) == Enumerated(2)
     finally:
@@ -262,7 +262,7 @@ def helper() -> Iterator[Helper]:
 def result(helper: Helper, known: Known, transcript: Transcript, **more: Any) -> Report | None:
     answer = helper.rerun(known, transcript, KEY, **more)
     assert answer is not None
-    return answer.result(60)
+    return answer.result(600)
 
 
 @pytest.mark.parametrize(
@@ -296,7 +296,7 @@ def test_a_malformed_reply_resolves_the_future(helper: Helper, monkeypatch: pyte
     monkeypatch.setattr("vesper.migration.workers.wire_values.unpack_report", breaks)
     answer = helper.rerun(Known.of(ECHO), said("fine"), KEY)
     assert answer is not None
-    assert isinstance(answer.result(20), Lost)
+    assert isinstance(answer.result(600), Lost)
 
 
 def test_standard_error_of_a_child_is_not_logged() -> None:
@@ -311,14 +311,14 @@ def test_tasks_beyond_the_bounds_are_refused(helper: Helper) -> None:
     answers = [helper.rerun(known, said(f"{number}"), KEY) for number in range(500)]
     admitted = [each for each in answers if each is not None]
     assert 8 <= len(admitted) < 500
-    assert all(each.result(60) == AGREED for each in admitted)
+    assert all(each.result(600) == AGREED for each in admitted)
     assert helper.waiting == 0
 
 
 def test_restarts_end_and_queued_tasks_are_lost() -> None:
     helper = Helper(max_deaths=1, module="tests.unit.migration.no_such_module")
     answers = [helper.rerun(Known.of(ECHO), said("hello"), KEY) for _ in range(5)]
-    assert all(each is not None and isinstance(each.result(60), Lost) for each in answers)
+    assert all(each is not None and isinstance(each.result(600), Lost) for each in answers)
     assert helper.rerun(Known.of(ECHO), said("hello"), KEY) is None
     helper.close()
 

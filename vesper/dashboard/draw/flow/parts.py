@@ -129,7 +129,22 @@ class _Reader:
         self._clauses = self._statements = self._handlers = 0
 
     def block(self, block: ir.Block) -> tuple[Part, ...]:
-        return tuple([self._part(statement) for statement in block])
+        return tuple([part for statement in block for part in self._parts(statement)])
+
+    def _parts(self, statement: ir.Statement) -> tuple[Part, ...]:
+        if isinstance(statement, ir.Branch) and not statement.arms:
+            return self._budget(statement)
+        if not isinstance(statement, ir.Parallel):
+            return (self._part(statement),)
+        number, self._statements = self._statements, self._statements + 1
+        box = self._box(statement, number, "compute", "parallel", f"{len(statement.members)} strands together")
+        inside = [part for member in statement.members for part in self.block(member)]
+        return (Step(box, self._read_handlers(statement)), *inside)
+
+    def _budget(self, branch: ir.Branch) -> tuple[Part, ...]:
+        number, self._statements = self._statements, self._statements + 1
+        box = self._box(branch, number, "compute", branch.name, "within a budget")
+        return (Step(box, self._read_handlers(branch)), *self.block(branch.otherwise))
 
     def _part(self, statement: ir.Statement) -> Part:
         number, self._statements = self._statements, self._statements + 1

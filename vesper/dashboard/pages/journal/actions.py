@@ -14,7 +14,7 @@ from vesper.dashboard.pages.journal.run import find_run
 from vesper.effects.settings import ConfigError
 from vesper.host.finishing import check_can_finish, outcome_text, quiet_host, recover_all, resume_execution
 from vesper.host.host import Host
-from vesper.host.resolving import Given, left_out_text, resolve
+from vesper.host.recovery.resolving import Given, left_out_text, resolve
 from vesper.journal.audit import audit_change
 from vesper.journal.journal import JournalError, NotTaken
 from vesper.values.model import printable
@@ -41,7 +41,7 @@ def _resolve(context: Context, fields: Mapping[str, str], given: Given) -> Done:
     step, by = _field(fields, "step"), context.caller.name
     location = filled("/journal/{execution}", context.path)
     recorded = find_run(context)
-    with _host(context, "use `vesper journal resolve --later`") as host:
+    with open_host(context, "use `vesper journal resolve --later`") as host:
         done = resolve(host, recorded, step, given, by, fields["reason"], finishes=True)
         said = f"Resolved {printable(done.path)}: {done.outcome}. "
         said += f"{left_out_text(done.dropped, done.path)}. " if done.dropped else ""
@@ -52,6 +52,8 @@ def _resolve(context: Context, fields: Mapping[str, str], given: Given) -> Done:
         except (JournalError, ConfigError) as problem:
             later = "`vesper journal recover` tries again"
             return Done(f"{said}The run could not be finished here: {printable(str(problem))}; {later}.", location)
+    if finished.is_waiting:
+        return Done(f"{said}{printable(finished.why)}.", location)
     if finished.outcome is None:
         return Done(f"{said}It cannot continue: {printable(finished.why)}", location)
     return Done(f"{said}The run ended: {outcome_text(finished.outcome)}.", location)
@@ -59,7 +61,7 @@ def _resolve(context: Context, fields: Mapping[str, str], given: Given) -> Done:
 
 def recover(context: Context, fields: Mapping[str, str]) -> Done:
     """Finish the oldest runs that a process left."""
-    with _host(context, "use the file that the nodes run with") as host:
+    with open_host(context, "use the file that the nodes run with") as host:
         left = host.journal.unfinished(MAX_RECOVERED)
         if not left:
             raise Refused("no run is unfinished", "Another process may have recovered them: load the page again.")
@@ -74,7 +76,7 @@ def recover(context: Context, fields: Mapping[str, str]) -> Done:
 
 
 @contextmanager
-def _host(context: Context, otherwise: str) -> Iterator[Host]:
+def open_host(context: Context, otherwise: str) -> Iterator[Host]:
     """Open the Host that finishes runs. A problem before anything is written is a refusal."""
     config = context.stores.config
     try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from vesper.host.finishing import compiled_of
 from vesper.host.masking import SENSITIVE
-from vesper.host.resolving import failure_codes, plan_of
+from vesper.host.recovery.resolving import failure_codes, plan_of
 from vesper.journal.doubts import Doubt, open_doubts, request_in_doubt
 from vesper.journal.entry import Entry, Kind
 from vesper.journal.entry_text import ERASED, effect_text, entry_values, limit_lines

@@ -8,7 +8,7 @@ from vesper.dashboard.page import Context, NotFound, Paging
 from vesper.dashboard.pages.journal.doubt import DoubtView, doubt_views, value_text
 from vesper.journal.entry import Stored
 from vesper.journal.entry_text import effect_text
-from vesper.journal.journal import Recorded, Status, Summary, UnknownExecution
+from vesper.journal.journal import Recorded, Summary, UnknownExecution
 from vesper.values.model import printable
 
 _ENTRIES_A_PAGE = 200
@@ -54,7 +54,7 @@ def read_run(context: Context) -> RunView:
     first_us = recorded.entries[0].entry.at_us if recorded.entries else 0
     return RunView(
         each,
-        (context.now_us if each.status is Status.RUNNING else each.updated_us) - each.started_us,
+        (context.now_us if each.status.is_under_way else each.updated_us) - each.started_us,
         any(stored.is_erased for stored in recorded.entries),
         doubt_views(journal, recorded),
         None if context.stores.config.path is not None else "there is no vesper.toml: without grants it ends as denied",

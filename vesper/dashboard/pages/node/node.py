@@ -207,7 +207,7 @@ def _read_routed(
         series_note=series_note,
         paths=() if state is None else _paths(opened, state, compiled, points),
         epochs=[_epoch_row(each, key) for each in sorted(epochs, key=lambda each: -each.written_us)],
-        history=[_history_row(each) for each in history[::-1][first : first + HISTORY_ROWS]],
+        history=[history_row(each) for each in history[::-1][first : first + HISTORY_ROWS]],
         paging=context.paging(first + HISTORY_ROWS < len(history), len(history)),
         damage=verify_history(history),
     )
@@ -254,7 +254,8 @@ def _epoch_row(each: NodeOverview, shown: NodeKey) -> EpochRow:
     )
 
 
-def _history_row(line: Line) -> HistoryRow:
+def history_row(line: Line) -> HistoryRow:
+    """Return a line of a history in words."""
     record = parse_record(line)
     at_us = record.get("at_us")
     inner = record.get("latch") or record.get("pin")

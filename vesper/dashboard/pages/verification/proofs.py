@@ -6,8 +6,6 @@ A proof may name its sources: `"sources": ["nodes/", "vesper/verify/"]`. Without
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,8 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from vesper.journal.moments import number
+from vesper.repository.git import distrust_repository, git_text
 from vesper.storage.file_access import read_regular
-from vesper.storage.trust import distrust
 from vesper.values.model import printable
 
 FOLDER: Final = "docs/proofs"
@@ -27,7 +25,6 @@ _MAX_COMMITS: Final = 1_000
 _MAX_VERSIONS: Final = 50
 """Maximum number of older versions of the planted faults that are read."""
 _MAX_BYTES: Final = 1 << 20
-_GIT_SECONDS: Final = 10.0
 _DAY_US: Final = 86_400_000_000
 _FAULTS: Final = "faults.json"
 _NO_COUNTS: Final = frozenset({"seed", "quick"})
@@ -81,7 +78,7 @@ def read_proofs(project: Path, now_us: int) -> tuple[tuple[Proof, ...], tuple[Fa
     files = sorted(folder.glob("*.json"))
     if not files:
         return (), (), ""
-    reason = _distrust_repository(project)
+    reason = distrust_repository(project)
     commits = _commits(project) if reason is None else None
     if commits is None:
         why = "This is no git checkout" if reason is None else f"git is not asked, because {printable(reason)}"
@@ -169,22 +166,15 @@ def _changed_us(path: Path) -> int | None:
 # -- git ------------------------------------------------------------------------------------------
 
 
-def _distrust_repository(project: Path) -> str | None:
-    """Return why git must not run here: the settings of a repository name commands. None if trusted."""
-    found = next((each for each in (project, *project.parents) if (each / ".git").exists()), None)
-    reason = None if found is None else distrust(found / ".git" / "config")
-    return None if reason is None else reason.partition("\n")[0]
-
-
 def _commits(project: Path) -> tuple[_Commit, ...] | None:
     """Return the newest commits with their files, relative to the project; None without git."""
-    head = _git(project, "rev-parse", "HEAD")
+    head = git_text(project, "rev-parse", "HEAD")
     return None if not head else _commits_at(project, head.strip())
 
 
 @lru_cache(maxsize=4)
 def _commits_at(project: Path, head: str) -> tuple[_Commit, ...] | None:
-    text = _git(
+    text = git_text(
         project, "log", "--format=%x1e%H%x1f%ct", "--name-only", "--relative", f"-n{_MAX_COMMITS}", head, "--", "."
     )
     if text is None:
@@ -199,19 +189,4 @@ def _commits_at(project: Path, head: str) -> tuple[_Commit, ...] | None:
 
 @lru_cache(maxsize=2 * _MAX_VERSIONS)
 def _file_at(project: Path, commit: str, name: str) -> str | None:
-    return _git(project, "cat-file", "blob", f"{commit}:./{name}")  # never runs a filter of the repository
-
-
-def _git(project: Path, *arguments: str) -> str | None:
-    """Return the output of git; None where there is no git or no repository."""
-    # A missing object is not fetched: transports run commands that the settings of the repository name.
-    no_fetch = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": ""}  # the second for older versions
-    environment = {**os.environ, **no_fetch, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
-    try:
-        done = subprocess.run(
-            ["git", "-C", str(project), "-c", "core.quotePath=false", "-c", "log.showSignature=false", *arguments],
-            capture_output=True, check=False, timeout=_GIT_SECONDS, env=environment, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else None
+    return git_text(project, "cat-file", "blob", f"{commit}:./{name}")  # never runs a filter of the repository

@@ -13,9 +13,9 @@ from vesper.api.input_conversion import inputs_of_json
 from vesper.api.problems import describe_problems
 from vesper.compiler import Compiled
 from vesper.dashboard.problem import Refused
+from vesper.language.json_schema.facts import ITEM, KEY, Facts, Path, find_facts
+from vesper.language.json_schema.patterns import TEXTS
 from vesper.serve.openapi.document import of_caller
-from vesper.serve.openapi.facts import ITEM, KEY, Facts, Path, find_facts
-from vesper.serve.openapi.patterns import TEXTS
 from vesper.values.inputs import accept_inputs
 from vesper.values.json_forms import has_names
 from vesper.values.model import show

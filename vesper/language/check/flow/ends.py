@@ -9,7 +9,7 @@ from vesper.language.diagnostics.diagnostic import DiagnosticBag
 from vesper.language.diagnostics.source import Span
 from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.language.ir import nodes as ir
-from vesper.language.syntax import ast
+from vesper.language.syntax import ast, budget_ast
 from vesper.values.types import Enum
 
 
@@ -116,6 +116,8 @@ def step_leaves(step: ast.Step) -> bool:
         case ast.Match(cases=cases, otherwise=otherwise):
             inner = all(block_leaves(case.then) for case in cases)
             inner = inner and (otherwise is None or block_leaves(otherwise))
+        case budget_ast.BudgetBlock(block=block):
+            inner = block_leaves(block)
         case _:
             return False
     return inner and all(any(step_leaves(each) for each in handler.steps) for handler in step.handlers)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from decimal import Decimal
+from typing import cast
 
 from vesper.language.check.expressions.literals import Unread, read_literal
 from vesper.language.diagnostics.codes import Code
@@ -13,11 +15,16 @@ from vesper.language.syntax import shapes
 from vesper.language.syntax.fields import Fields, expect_mapping, expect_scalar, expect_sequence
 from vesper.language.syntax.shape import Shape
 from vesper.language.syntax.yaml_tree import Tree
+from vesper.policies.budget import Budget, OnExceeded, Scope
 from vesper.policies.settings import MAX_BREAKER_FAILURES, MAX_CONCURRENCY
-from vesper.values.types import DURATION, INTEGER
+from vesper.values.types import DECIMAL, DURATION, INTEGER
 
 _MICROSECOND = timedelta(microseconds=1)
-_Settings = dict[str, int | str | tuple[str, ...]]
+_Settings = dict[str, int | str | tuple[str, ...] | tuple[Budget, ...]]
+_HUNDREDTH = Decimal("0.01")
+
+
+MAX_TOKENS = 1_000_000_000_000
 
 
 class PolicyReader:
@@ -35,7 +42,7 @@ class PolicyReader:
             self._retry(literals["retry"], found)
         return found
 
-    def of_node(self, policies: dict[str, Tree], performance: dict[str, Tree]) -> Policy:
+    def of_node(self, node_id: str, policies: dict[str, Tree], performance: dict[str, Tree]) -> Policy:
         """Return the policy settings of a node, including its `performance` limits."""
         found: _Settings = dict(self.of_step(policies))
         if "rate_limit" in policies:
@@ -48,6 +55,8 @@ class PolicyReader:
             self._duration(entry.get("within"), "within", "breaker_within_us", found)
             self._duration(entry.get("open_for"), "open_for", "breaker_open_us", found)
         self._count(policies.get("concurrency"), "concurrency", "concurrency", found, maximum=MAX_CONCURRENCY)
+        if "budget" in policies and (budget := self.budget(policies["budget"], "agent", node_id)) is not None:
+            found["budgets"] = (budget,)
         self._count(performance.get("expected_latency_ms"), "expected_latency_ms", "expected_latency_ms", found)
         self._count(performance.get("memory_limit_mb"), "memory_limit_mb", "memory_limit_mb", found)
         seconds: _Settings = {}
@@ -56,12 +65,53 @@ class PolicyReader:
             found["total_timeout_us"] = total * 1_000_000
         return found
 
+    def budget(self, tree: Tree, scope: Scope, name: str) -> Budget | None:
+        """Return a budget, or None after reporting why there is none."""
+        entry = self._fields(tree, "budget", shapes.BUDGET_LIMITS)
+        if entry is None:
+            return None
+        found: _Settings = {}
+        usd = self._decimal(entry.get("usd"), "usd", Decimal(0), None)
+        self._count(entry.get("tokens"), "tokens", "tokens", found, maximum=MAX_TOKENS)
+        self._count(entry.get("calls"), "calls", "calls", found)
+        self._duration(entry.get("time"), "time", "time_us", found)
+        on_exceeded = entry.scalar("on_exceeded")
+        if on_exceeded is not None and on_exceeded.text not in ("block", "warn", "allow"):
+            expected = "`block`, `warn` or `allow`"
+            self._bag.error(Code.BAD_LITERAL, on_exceeded.span, text=on_exceeded.text, expected=expected)
+            return None
+        share = self._decimal(entry.get("alert_at"), "alert_at", Decimal(0), Decimal(1))
+        if share is not None and share % _HUNDREDTH:
+            self._bag.error(Code.BAD_LITERAL, tree.span, text=f"{share:f}", expected="a share in steps of 0.01: `0.8`")
+            return None
+        if not any(entry.get(key) is not None for key in ("usd", "tokens", "calls", "time")):
+            help_ = "or `tokens`, `calls`, `time`"
+            self._bag.error(Code.MISSING_KEY, tree.span, where="`budget`", key="usd", help=help_)
+        amounts = cast("dict[str, int]", found)
+        return Budget(
+            scope,
+            name,
+            None if usd is None else f"{usd:f}",
+            amounts.get("tokens"),
+            amounts.get("calls"),
+            amounts.get("time_us"),
+            "block" if on_exceeded is None else cast("OnExceeded", on_exceeded.text),
+            None if share is None else int(share * 100),
+        )
+
     def duration_us(self, tree: Tree, key: str) -> int | None:
         """Return a positive duration in microseconds, or None after reporting why there is none."""
         found: _Settings = {}
         self._duration(tree, key, "us", found)
         us = found.get("us")
         return us if isinstance(us, int) else None
+
+    def count(self, tree: Tree, key: str, maximum: int) -> int | None:
+        """Return a number from 1 to the maximum, or None after reporting why there is none."""
+        found: _Settings = {}
+        self._count(tree, key, "count", found, maximum)
+        number = found.get("count")
+        return number if isinstance(number, int) else None
 
     def _retry(self, tree: Tree, found: _Settings) -> None:
         entry = self._fields(tree, "retry", shapes.RETRY)
@@ -114,6 +164,16 @@ class PolicyReader:
             self._bag.error(Code.BAD_LITERAL, tree.span, text=str(value), expected=expected)
         else:
             found[name] = value
+
+    def _decimal(self, tree: Tree | None, key: str, above: Decimal, most: Decimal | None) -> Decimal | None:
+        value = Unread if tree is None else read_literal(DECIMAL, tree, key, self._bag)
+        if tree is None or not isinstance(value, Decimal):
+            return None
+        if value <= above or (most is not None and value > most):
+            expected = f"a number above {above}" + ("" if most is None else f", at most {most}")
+            self._bag.error(Code.BAD_LITERAL, tree.span, text=f"{value:f}", expected=expected)
+            return None
+        return value
 
     def _duration(self, tree: Tree | None, key: str, name: str, found: _Settings) -> None:
         if tree is None:

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
+from functools import partial
 
 from vesper.language.check.callees import Callees, Interface
 from vesper.language.check.capabilities import FUNCTION, Need
 from vesper.language.check.expressions.checker import ExpressionChecker, place_of
+from vesper.language.check.flow.budgets import COUNTED, BudgetChecker
 from vesper.language.check.flow.machines import sources_of
-from vesper.language.check.flow.policies import PolicyReader
 from vesper.language.check.flow.sql import READS, WRITES, SqlProblem, Statement, read_sql
 from vesper.language.check.named_types import TypeResolver
 from vesper.language.check.scope import Scope
@@ -26,11 +28,12 @@ from vesper.language.ir import nodes as ir
 from vesper.language.syntax import ast
 from vesper.language.syntax.yaml_tree import Scalar
 from vesper.values.effect import EffectSpec
-from vesper.values.generated.effects import EFFECTS
+from vesper.values.generated.effects import EFFECTS, INTERRUPT_KINDS
 from vesper.values.node_id import split_node_id
 from vesper.values.types import (
     BOOLEAN,
     BYTES,
+    DURATION,
     JSON,
     PRIMITIVES,
     STRING,
@@ -49,14 +52,26 @@ _BY_ACTION = {
     ("file", "read"): "file_read",
     ("file", "write"): "file_write",
     ("file", "append"): "file_append",
+    **{("session", verb): f"session_{verb}" for verb in ("read", "append", "compact", "get", "put", "delete")},
 }
 _BY_OPERATION = {operation: spec for spec in reversed(EFFECTS.values()) for operation in spec.operations}
+_HAS_OWN_KEY = ("cache", "session")
+"""Operations whose `key` is an argument, and no idempotency key."""
 _SAFE_METHODS = ("GET", "HEAD")
+COMMAND_RESULT = Record(
+    (
+        ("exit_code", PRIMITIVES["integer"]),
+        ("stdout", STRING),
+        ("stderr", STRING),
+        ("is_truncated", BOOLEAN),
+    )
+)
+"""The type of the value of a `shell_command`."""
 _Parts = tuple[dict[str, str], dict[str, ir.Expression], Type]
 """Fixed fields, arguments by name, and type of the completion."""
 
 
-class RequestChecker:
+class RequestChecker(BudgetChecker):
     """Checks requests, transitions and node calls; collects capabilities, calls and effects of the node."""
 
     def __init__(
@@ -69,14 +84,13 @@ class RequestChecker:
         node_type: str,
         bag: DiagnosticBag,
     ) -> None:
+        super().__init__(bag)
         self._scope = scope
         self._expressions = expressions
         self._types = types
         self._machines = machines
         self._callees = callees
         self._node_type = node_type
-        self._bag = bag
-        self._policies = PolicyReader(bag)
         self._loops = 0
         self._keyed_by_event: set[tuple[str, str]] = set()
         self.needs: list[Need] = []
@@ -94,6 +108,11 @@ class RequestChecker:
         self._loops += 1
         yield
         self._loops -= 1
+
+    def waits(self, node_id: str) -> bool:
+        """Return whether a called node, or one that it calls, waits for something outside."""
+        found = self._callees.find(node_id)
+        return isinstance(found, Interface) and any(each.effect_class == "wait" for each in found.requests.values())
 
     def callee_codes(self) -> dict[str, frozenset[str]]:
         """Return the failure codes of each called node, by id."""
@@ -141,19 +160,21 @@ class RequestChecker:
 
     def _effect(self, action: ast.EffectStep, name: str, step: ast.Step) -> ir.Request | None:
         operation = action.operation
-        if operation in ("cache", "file"):
+        if operation in ("cache", "file", "session"):
             if "action" not in action.words:
                 return None
             spec = EFFECTS[_BY_ACTION[operation, action.words["action"].text]]
         else:
             spec = _BY_OPERATION[operation]
         effect_class = self._class(spec, action, step)
-        key = self._key(effect_class, action, step) if operation != "cache" else None
-        policy = self._policies.of_step(action.literals)
+        key = self._key(effect_class, action, step) if operation not in _HAS_OWN_KEY else None
+        policy = {} if effect_class == "wait" else self._policies.of_step(action.literals)
         if effect_class == "unsafe" and int(policy.get("attempts", 1)) > 1:  # type: ignore[arg-type]
             problem = "retry would repeat an `unsafe` effect"
             help_ = "write `effect: keyed` with a `key` if the other side recognises it, or remove `retry`"
             self._bag.error(Code.EFFECT_CLASS, action.spans["retry"], problem=problem, help=help_)
+        if spec.name in COUNTED and (budgets := self._budgets_of(spec.name, action.literals.get("budget"), name)):
+            policy = {**policy, "budgets": budgets}
         parts = self._parts(spec, action, step)
         if parts is None or effect_class is None or (effect_class == "keyed" and key is None):
             return None
@@ -255,6 +276,15 @@ class RequestChecker:
                 return self._stored_value(spec, action, step)
             case "state_read":
                 return self._state_read(action)
+            case name if name.startswith("session_"):
+                return self._session(spec, action, step)
+            case "sleep" | "signal_wait" | "interrupt":
+                return self._wait(spec, action, step)
+            case "budget_read":
+                budget = self._budget_name(action, step)
+                return None if budget is None else ({"budget": budget}, {}, JSON)
+            case "command_run" | "mcp_call":
+                return self._tool(spec, action)
             case _:
                 return self._plain(spec, action)
 
@@ -266,6 +296,8 @@ class RequestChecker:
             if each.type == "record":
                 group = action.groups.get(each.name)
                 value = None if group is None else self._record(group, action.spans[each.name])
+            elif spec.name == "model_call":
+                value = self._sent_as_json(action, each.name)
             else:
                 value = self._argument(action, each.name, PRIMITIVES[each.type])
             if value is not None:
@@ -277,6 +309,60 @@ class RequestChecker:
         gives = self._returns(action) if spec.gives == "declared" else PRIMITIVES[spec.gives]
         missing = [each.name for each in spec.arguments if not each.optional and each.name not in arguments]
         return None if gives is None or missing else (fixed, arguments, gives)
+
+    def _tool(self, spec: EffectSpec, action: ast.EffectStep) -> _Parts | None:
+        """Return the parts of a command or of a call of an MCP tool."""
+        fixed = {name: action.words[name].text for name in spec.fixed if name in action.words}
+        arguments: dict[str, ir.Expression] = {}
+        if "arguments" in action.expressions:
+            given = self._expressions.infer(action.expressions["arguments"], None)
+            if given is None:
+                return None
+            arguments["arguments"] = given if given.type == JSON else self._expressions.to_json(given)
+        if "stdin" in action.expressions:
+            stdin = self._argument(action, "stdin", STRING)
+            if stdin is None:
+                return None
+            arguments["stdin"] = stdin
+        if spec.name == "command_run":
+            gives: Type | None = COMMAND_RESULT
+        else:
+            gives = JSON if action.returns is None else self._returns(action)
+        return None if gives is None or len(fixed) < len(spec.fixed) else (fixed, arguments, gives)
+
+    def _wait(self, spec: EffectSpec, action: ast.EffectStep, step: ast.Step) -> _Parts | None:
+        """Return the parts of a sleep, a wait for a signal or an interrupt."""
+        fixed = {name: action.words[name].text for name in spec.fixed if name in action.words}
+        arguments: dict[str, ir.Expression] = {}
+        for each in spec.arguments:
+            if each.name in action.literals:
+                us = self._policies.duration_us(action.literals[each.name], each.name)
+                value = None if us is None else self._length(us, action.spans[each.name])
+            else:
+                value = self._argument(action, each.name, PRIMITIVES[each.type])
+            if value is not None:
+                arguments[each.name] = value
+            elif each.name in action.spans or not each.optional:
+                return None
+        if spec.name == "sleep":
+            if len(arguments) != 1:
+                expected, found = "`duration` or `until`", "both" if arguments else "neither"
+                help_ = "write `duration: 3d`, or `until:` with a timestamp"
+                self._bag.error(Code.WRONG_KIND, step.span, key="sleep", expected=expected, found=found, help=help_)
+                return None
+            return fixed, arguments, PRIMITIVES[spec.gives]
+        kind = INTERRUPT_KINDS.get(fixed.get("kind", ""))
+        if kind is not None and kind.ttl_us is not None and "ttl" not in arguments:
+            arguments["ttl"] = self._length(kind.ttl_us, step.span)
+        if kind is not None and kind.is_answered and "returns" not in action.spans:
+            where, help_ = f"an interrupt of kind `{fixed['kind']}`", "add the type of the answer: `returns: boolean`"
+            self._bag.error(Code.MISSING_KEY, step.span, where=where, key="returns", help=help_)
+            return None
+        gives = self._declared(action) if "returns" in action.spans else OptionalOf(STRING)
+        return None if gives is None or len(fixed) < len(spec.fixed) else (fixed, arguments, gives)
+
+    def _length(self, us: int, span: Span) -> ir.Expression:
+        return ir.Literal(DURATION, timedelta(microseconds=us), place_of(self._bag.source, span))
 
     def _argument(self, action: ast.EffectStep, name: str, type_: Type) -> ir.Expression | None:
         expression = action.expressions.get(name)
@@ -351,6 +437,35 @@ class RequestChecker:
             gives = optional(gives)
         return None if gives is None else (fixed, arguments, gives)
 
+    def _session(self, spec: EffectSpec, action: ast.EffectStep, step: ast.Step) -> _Parts | None:
+        """Return the parts of a session request, which has exactly the arguments of its action."""
+        where = f"a session step with `action: {action.words['action'].text}`"
+        known = {each.name for each in spec.arguments} | ({"ttl"} if "ttl_us" in spec.fixed else set())
+        for name in ("messages", "usage", "summary", "through", "key", "value", "ttl"):
+            if name in action.spans and name not in known:
+                self._bag.error(Code.UNKNOWN_KEY, action.spans[name], where=where, key=name)
+                return None
+        arguments: dict[str, ir.Expression] = {}
+        for each in spec.arguments:
+            if each.name not in action.expressions:
+                if not each.optional:
+                    self._bag.error(Code.MISSING_KEY, step.span, where=where, key=each.name)
+                    return None
+                continue
+            is_json = PRIMITIVES[each.type] == JSON
+            found = self._sent_as_json if is_json else partial(self._argument, type_=PRIMITIVES[each.type])
+            value = found(action, each.name)
+            if value is None:
+                return None
+            arguments[each.name] = value
+        fixed = {"session": action.words["session"].text} if "session" in action.words else {}
+        if "ttl_us" in spec.fixed:
+            ttl = self._policies.duration_us(action.literals["ttl"], "ttl") if "ttl" in action.literals else 0
+            if ttl is None:
+                return None
+            fixed["ttl_us"] = str(ttl)
+        return (fixed, arguments, PRIMITIVES[spec.gives]) if len(fixed) == len(spec.fixed) else None
+
     def _http(self, action: ast.EffectStep) -> _Parts | None:
         endpoint = self._argument(action, "endpoint", STRING)
         arguments: dict[str, ir.Expression] = {} if endpoint is None else {"endpoint": endpoint}
@@ -366,20 +481,29 @@ class RequestChecker:
                     return None
                 arguments[name] = value
         if "body" in action.expressions:
-            body = self._expressions.infer(action.expressions["body"], None)
+            body = self._sent_as_json(action, "body")
             if body is None:
                 return None
-            arguments["body"] = body if body.type == JSON else self._expressions.to_json(body)
-        gives: Type | None = JSON
-        if action.returns is not None:
-            gives = self._types.resolve(action.returns)
-        elif action.expect is not None:
-            fields = [(each.name.text, self._types.resolve(each.type)) for each in action.expect]
-            known = tuple((name, type_) for name, type_ in fields if type_ is not None)
-            gives = Record(known) if known and len(known) == len(fields) else None
+            arguments["body"] = body
+        is_declared = action.returns is not None or action.expect is not None
+        gives = self._declared(action) if is_declared else JSON
         if endpoint is None or gives is None or not {"provider", "method"} <= action.words.keys():
             return None
         return {name: action.words[name].text for name in ("provider", "method")}, arguments, gives
+
+    def _sent_as_json(self, action: ast.EffectStep, name: str) -> ir.Expression | None:
+        """Return a value of any type as json. Returns None where the step lacks it, or after reporting an error."""
+        expression = action.expressions.get(name)
+        found = None if expression is None else self._expressions.infer(expression, None)
+        return None if found is None else self._expressions.to_json(found)
+
+    def _declared(self, action: ast.EffectStep) -> Type | None:
+        """Return the type of an answer that is declared as a type or as the fields of a record."""
+        if action.expect is None:
+            return self._returns(action)
+        fields = [(each.name.text, self._types.resolve(each.type)) for each in action.expect]
+        known = tuple((name, type_) for name, type_ in fields if type_ is not None)
+        return Record(known) if known and len(known) == len(fields) else None
 
     def _headers(self, group: tuple[tuple[ast.Word, ast.Expression], ...], span: Span) -> ir.Expression | None:
         """Return headers as record fields, in lower case: `Idempotency-Key` becomes `idempotency_key`."""
@@ -544,6 +668,11 @@ class RequestChecker:
             return None
         inputs: list[tuple[str, ir.Expression]] = []
         is_sound = True
+        counted = self._budgets_of_call(action, found, name, step)
+        if counted is None:
+            return None
+        budgets, message = counted
+        values |= message
         for input_name, type_, may_miss in found.inputs:
             if input_name in values:
                 value = self._expressions.check(values[input_name][1], type_)
@@ -567,13 +696,14 @@ class RequestChecker:
             return None
         place = place_of(self._bag.source, step.span)
         result = ir.Result(Record(found.outputs), place)
-        return ir.CallNode(name, found.node_id, tuple(inputs), result, place)
+        return ir.CallNode(name, found.node_id, tuple(inputs), result, place, budgets=budgets)
 
     def _note_call(self, word: ast.Word, found: Interface, step: ast.Step) -> None:
         self.called[found.node_id] = found
         self.calls.append((word, found))
         for capability in found.capabilities:
-            self.needs.append(Need(capability, step.span, f"`{found.node_id}`, which is called here,"))
+            chain = found.chains.get(capability, (found.node_id,))
+            self.needs.append(Need(capability, step.span, f"`{' → '.join(chain)}`, which is called here,", chain))
 
     def report_conflicts(self) -> None:
         """Report names of which the node and the nodes it calls use two versions."""

@@ -18,9 +18,11 @@ from vesper.language.check.expressions.checker import ExpressionChecker, place_o
 from vesper.language.check.expressions.literals import Unread, read_literal
 from vesper.language.check.expressions.narrowing import NOTHING, Facts, facts_when
 from vesper.language.check.expressions.node_calls import strict_calls
+from vesper.language.check.flow.declared_parts import declared_parts
 from vesper.language.check.flow.ends import EndChecker, block_leaves, step_leaves
 from vesper.language.check.flow.handlers import check_codes
 from vesper.language.check.flow.observation import Observation, is_read_only
+from vesper.language.check.flow.strands import StrandChecker, declared_names
 from vesper.language.check.named_types import TypeResolver
 from vesper.language.check.scope import Declared, Scope
 from vesper.language.check.type_clauses import value_clauses
@@ -30,9 +32,8 @@ from vesper.language.diagnostics.source import Span
 from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.language.ir import nodes as ir
 from vesper.language.ir.statements import value_type
-from vesper.language.syntax import ast
-from vesper.language.syntax.yaml_tree import Scalar
-from vesper.language.tables.model import LIST_HITS
+from vesper.language.syntax import ast, budget_ast
+from vesper.language.syntax.yaml_tree import Scalar, Tree
 from vesper.values.types import BOOLEAN, DECIMAL, INTEGER, NULL, STRING, Enum, OptionalOf, Record, Type, optional
 
 MAX_ITERATIONS = 1_000_000
@@ -44,6 +45,8 @@ class EffectChecker(Protocol):
     def statement(self, step: ast.Step, name: str) -> ir.Request | ir.CallNode | None: ...
     def callee_codes(self) -> dict[str, frozenset[str]]: ...
     def in_loop(self) -> AbstractContextManager[None]: ...
+    def within(self, budget: Tree, name: str) -> AbstractContextManager[None]: ...
+    def waits(self, node_id: str) -> bool: ...
 
 
 class FlowChecker:
@@ -66,6 +69,7 @@ class FlowChecker:
         self._skipped: dict[str, list[Declared]] = {}
         """Skippable steps by the text of their conditions. Under the same conditions these steps were executed."""
         self.ends = EndChecker(scope, expressions, bag)
+        self._strands = StrandChecker(effects.waits, bag)
         self.observation: Observation | None = None
         """Reads of `contracts.observe`, which every return repeats."""
         self.reasons: list[tuple[ir.Expression, str]] = []
@@ -185,7 +189,7 @@ class FlowChecker:
         shown = step.name.text if step.name is not None else "value"
         clauses = [
             clause
-            for text, part, name in _declared_parts(step.action, value, shown)
+            for text, part, name in declared_parts(step.action, value, shown)
             for clause in value_clauses(part, name, text, self._types, self._expressions)
         ]
         return [ir.Require(clause) for clause in clauses if clause is not None]
@@ -333,6 +337,14 @@ class FlowChecker:
                 )
             case ast.Loop() as action:
                 return self._attach_handlers(step, self._loop(action, name, place))
+            case ast.Parallel() as action:
+                return self._attach_handlers(step, self._parallel(action, name, place))
+            case budget_ast.BudgetBlock(budget=budget, block=block):
+                with self._effects.within(budget, name):
+                    body, inner = self._block_with_value(block, NOTHING, None)
+                if block.value is not None and inner is None:
+                    return None
+                return self._attach_handlers(step, ir.Branch(name, (), body, inner, place))
             case _:
                 return self._attach_handlers(step, self._effects.statement(step, name))
 
@@ -573,6 +585,7 @@ class FlowChecker:
             return None
         first = [self._first_value(each) for each in action.state]
         maximum = self._max(action.max)
+        in_flight = None if action.max_in_flight is None else self._strands.in_flight(action)
         with ExitStack() as stack:
             stack.enter_context(self._inside())
             names = () if binding is None else binding.names
@@ -597,6 +610,8 @@ class FlowChecker:
             collect = None if action.collect is None else self._value(action.collect, None)
             next_ = self._next(action, dict(zip([each.name.text for each in action.state], state, strict=True)))
             stop_when = None if action.stop_when is None else self._expressions.check(action.stop_when, BOOLEAN)
+        if in_flight is not None:
+            self._strands.check_rounds(action, body)
         if any(step_leaves(step) for step in action.steps):
             last = next(step for step in action.steps if step_leaves(step))
             help_ = "give it a `when`: a loop whose first iteration always leaves is no loop"
@@ -633,7 +648,16 @@ class FlowChecker:
             next_,
             stop_when,
             place,
+            in_flight=in_flight,
         )
+
+    def _parallel(self, action: ast.Parallel, name: str, place: ir.Place) -> ir.Parallel | None:
+        members = []
+        for steps in action.members:
+            with self._inside():
+                members.append(self.block(steps))
+        self._scope.reopen(declared_names(action))
+        return ir.Parallel(name, tuple(members), place) if self._strands.check(action, members) else None
 
     def _first_value(self, state: ast.StateValue) -> ir.Expression | None:
         if state.name.text == "collected":
@@ -710,28 +734,6 @@ class FlowChecker:
         return tuple(found)
 
 
-def _declared_parts(
-    action: ast.Action, value: ir.Expression, shown: str
-) -> Iterator[tuple[ast.TypeText, ir.Expression, str]]:
-    """Yield each declared type of a step's value, with the typed part and its name."""
-    match action:
-        case ast.Compute() | ast.Conditional() | ast.Match():
-            if action.type is not None:
-                yield action.type, value, shown
-        case ast.DecisionTable():
-            yield from _declared_results(action, value, shown)
-        case ast.EffectStep(returns=text, expect=fields):
-            if text is not None:
-                yield text, value, shown
-            if fields is not None and isinstance(value.type, Record):
-                types = dict(value.type.fields)
-                for each in fields:
-                    name = each.name.text
-                    yield each.type, ir.Field(value, name, types[name], value.place), name
-        case _:
-            return
-
-
 def _values_of(action: ast.Action) -> list[ast.Expression]:
     """Return the values of a return or a raise."""
     values = (
@@ -742,26 +744,6 @@ def _values_of(action: ast.Action) -> list[ast.Expression]:
         else ()
     )
     return [value for _, value in values]
-
-
-def _declared_results(
-    table: ast.DecisionTable, value: ir.Expression, shown: str
-) -> Iterator[tuple[ast.TypeText, ir.Expression, str]]:
-    """Yield the declared types of a table's results: of the value, of its items, or of its fields."""
-    hit = "first" if table.hit is None else table.hit.text
-    type_ = table.outputs[0].type if len(table.outputs) == 1 else table.type
-    if hit == "count":
-        return
-    if type_ is not None:
-        yield _listed(type_) if hit in LIST_HITS else type_, value, shown
-    elif table.outputs and isinstance(value.type, Record):
-        for each in table.outputs:
-            name = each.name.text
-            yield each.type, ir.Field(value, name, dict(value.type.fields)[name], value.place), name
-
-
-def _listed(type_: ast.TypeText) -> ast.TypeText:
-    return ast.TypeApplied(ast.Word("array", type_.span), (type_,), type_.span)
 
 
 def _not(condition: ir.Expression) -> ir.Expression:

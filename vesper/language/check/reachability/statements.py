@@ -90,6 +90,10 @@ class FlowWalk:
             case ir.Loop():
                 self._loop(statement, facts, base)
                 return facts
+            case ir.Parallel(members=members):
+                for member in members:  # a failure may leave it at any point, and no member knows another's facts
+                    self._block(member, facts, base)
+                return facts
             case ir.Request(key=key, arguments=given):
                 for each in (*(() if key is None else (key,)), *(value_ for _, value_ in given)):
                     self._evaluate(each, facts, base)

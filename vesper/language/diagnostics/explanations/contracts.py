@@ -183,7 +183,8 @@ CONTRACTS: Final[dict[str, Explanation]] = {
         text=(
             "Paths and queries end up in logs of proxies, in histories of browsers and in metrics of other systems, "
             "where nothing masks them. An input under `security.sensitive_data` belongs in the body or in a header. "
-            "Move it, or take it out of `sensitive_data` if everybody may see it."
+            "The lane of a queue is stored as a digest: it hides the value, but shows which runs have the same one. "
+            "Move the input, or take it out of `sensitive_data` if everybody may see it."
         ),
         bad=(
             "node_id: rate_v1\ntype: http_handler\nintent: The rate of a currency\ninputs:\n  currency: string\n"
@@ -198,6 +199,31 @@ CONTRACTS: Final[dict[str, Explanation]] = {
             "flow:\n  - operation: raise\n    when: currency == 'XXX'\n    error: {error_code: no_rate, message: "
             '"there is no rate"}\n  - operation: return\n    success: {rate: 1}\nhttp:\n  method: POST\n  path: '
             "/rates\nsecurity:\n  sensitive_data: [currency]\n"
+        ),
+    ),
+    "VSP3111": Explanation(
+        text=(
+            "A queued run or a message is finished for its queue or topic when the run begins to wait (`sleep`, "
+            "`wait_for`, `interrupt`): from then on the journal has the run, and keepers finish it. What fails after "
+            "the wait is not tried again and is no dead letter, and messages with the same key no longer wait for it. "
+            "Use `retry` and `on_error` of the steps after the wait. It is a warning for a setting of a flow that "
+            "begins with the wait, where it never has an effect, and otherwise a note."
+        ),
+        bad=(
+            "node_id: farewell_v1\ntype: event_handler\nintent: Write to a customer a week after the last order\n"
+            "inputs:\n  event_id: string\n  payload: string\noutputs:\n  success:\n    sent: string\nqueue: {attempts: "
+            "5}\nflow:\n  - step: week\n    operation: sleep\n    duration: 7d\n  - step: sent\n    operation: "
+            'event_publish\n    topic: mails\n    payload: {to: "{payload}"}\n    effect: keyed\n    key: event_id\n  '
+            "- operation: return\n    success: [sent]\nsecurity:\n  capabilities_required: [clock.sleep.system, "
+            "events.publish.mails]\n"
+        ),
+        good=(
+            "node_id: farewell_v1\ntype: event_handler\nintent: Write to a customer a week after the last order\n"
+            "inputs:\n  event_id: string\n  payload: string\noutputs:\n  success:\n    sent: string\nqueue: {attempts: "
+            "1}\nflow:\n  - step: week\n    operation: sleep\n    duration: 7d\n  - step: sent\n    operation: "
+            'event_publish\n    topic: mails\n    payload: {to: "{payload}"}\n    effect: keyed\n    key: event_id\n  '
+            "- operation: return\n    success: [sent]\nsecurity:\n  capabilities_required: [clock.sleep.system, "
+            "events.publish.mails]\n"
         ),
     ),
     "VSP3120": Explanation(

@@ -139,6 +139,24 @@ NAMES: Final[dict[str, Explanation]] = {
             "  headers: {currency: X-Currency}\n"
         ),
     ),
+    "VSP1108": Explanation(
+        text=(
+            "A run that no caller begins gets its inputs from the schedule or from the message. A scheduled job has "
+            "`schedule.inputs`, and the due time as `scheduled_at`, a timestamp. The handler of a topic has the parts "
+            "of a message: `event_id` (string), `event_key` (optional<string>) and `payload` (any type). Every other "
+            "input needs a default or an optional type."
+        ),
+        bad=(
+            "node_id: paid_v1\ntype: event_handler\nintent: Note that an order is paid\ninputs:\n  event_id: string\n  "
+            "order_id: string\noutputs:\n  success:\n    noted: string\nflow:\n  - operation: return\n    success: "
+            "{noted: order_id}\nevents:\n  topic: payments\n"
+        ),
+        good=(
+            "node_id: paid_v1\ntype: event_handler\nintent: Note that an order is paid\ninputs:\n  event_id: string\n  "
+            "payload: string\noutputs:\n  success:\n    noted: string\nflow:\n  - operation: return\n    success: "
+            "{noted: payload}\nevents:\n  topic: payments\n"
+        ),
+    ),
     "VSP1201": Explanation(
         text=(
             "Every path through a node's flow must end in a result. The last step is an `operation: return` with the "
@@ -351,6 +369,33 @@ NAMES: Final[dict[str, Explanation]] = {
             "order_id: string\n  event_id: string\noutputs:\n  success:\n    label: string\nflow:\n  - step: id\n    "
             "operation: uuid\n  - operation: return\n    success:\n      label: order_id + id\nsecurity:\n  "
             "capabilities_required: [random.read.system]\n"
+        ),
+    ),
+    "VSP1212": Explanation(
+        text=(
+            "The requests of strands, the steps of a `parallel` or the iterations of a loop with `max_in_flight`, are "
+            "performed together. So a strand makes a request or calls a node; it cannot end the node and cannot wait "
+            "for a time, a signal or a person, because the other strands have requests open. Iterations in flight do "
+            "not depend on each other: such a loop has `over` and `collect`, and no state. End the node or wait after "
+            "the parallel step."
+        ),
+        bad=(
+            "node_id: quotes_v1\ntype: event_handler\nintent: Ask two caches together\ninputs:\n  event_id: string\n"
+            "outputs:\n  success:\n    total: integer\n  error:\n    error_code: enum[missing]\n    message: string\n"
+            "flow:\n  - operation: parallel\n    steps:\n      - {step: shop, operation: cache, cache: prices, action: "
+            "get, key: event_id, returns: integer}\n      - {operation: raise, when: event_id == '', error: "
+            '{error_code: missing, message: "no price"}}\n      - {step: mail, operation: cache, cache: postage, '
+            "action: get, key: event_id, returns: integer}\n  - operation: return\n    success:\n      total: (shop ?? "
+            "0) + (mail ?? 0)\nsecurity:\n  capabilities_required: [cache.read.prices, cache.read.postage]\n"
+        ),
+        good=(
+            "node_id: quotes_v1\ntype: event_handler\nintent: Ask two caches together\ninputs:\n  event_id: string\n"
+            "outputs:\n  success:\n    total: integer\n  error:\n    error_code: enum[missing]\n    message: string\n"
+            "flow:\n  - operation: parallel\n    steps:\n      - {step: shop, operation: cache, cache: prices, action: "
+            "get, key: event_id, returns: integer}\n      - {step: mail, operation: cache, cache: postage, action: "
+            "get, key: event_id, returns: integer}\n  - operation: raise\n    when: shop == NULL\n    error: "
+            '{error_code: missing, message: "no price"}\n  - operation: return\n    success:\n      total: shop + '
+            "(mail ?? 0)\nsecurity:\n  capabilities_required: [cache.read.prices, cache.read.postage]\n"
         ),
     ),
     "VSP1301": Explanation(

@@ -337,4 +337,21 @@ SYNTAX: Final[dict[str, Explanation]] = {
             "success: [fee]\n"
         ),
     ),
+    "VSP0106": Explanation(
+        text=(
+            "A cron text has five fields: minute, hour, day of the month, month, and day of the week. Each is `*`, a "
+            "number, a name (`MON`, `JAN`), a range (`1-5`), a list (`1,15`) or a step (`*/10`). A name such as "
+            "`@daily` stands for all five."
+        ),
+        bad=(
+            "node_id: report_v1\ntype: scheduled_job\nintent: Report the sales of a day\noutputs:\n  success:\n    "
+            'day: date\nflow:\n  - operation: return\n    success: {day: "to_date(now())"}\nschedule:\n  cron: "30 26 '
+            '* * *"\n'
+        ),
+        good=(
+            "node_id: report_v1\ntype: scheduled_job\nintent: Report the sales of a day\noutputs:\n  success:\n    "
+            'day: date\nflow:\n  - operation: return\n    success: {day: "to_date(now())"}\nschedule:\n  cron: "30 2 * '
+            '* *"\n'
+        ),
+    ),
 }

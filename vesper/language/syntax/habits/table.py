@@ -330,6 +330,10 @@ OPERATIONS = {
     "external_api": "external_api_call", "fetch": "external_api_call", "query": "database_query",
     "sql": "database_query", "select": "database_query", "insert": "database_write", "update": "database_update",
     "publish": "event_publish", "emit": "event_publish", "now": "clock",
+    "delay": "sleep", "pause": "sleep", "timer": "sleep", "wait": "sleep", "wait_for_signal": "wait_for",
+    "wait_for_event": "wait_for", "signal": "wait_for", "approval": "interrupt", "human_input": "interrupt",
+    "llm": "ask_model", "llm_call": "ask_model", "model_call": "ask_model", "prompt": "ask_model", "chat": "ask_model",
+    "completion": "ask_model",
 }  # fmt: skip
 """Operations of steps."""
 

@@ -21,8 +21,13 @@ pub(super) struct Attempt {
 
 impl Attempt {
     pub(super) fn new(time: Duration) -> Self {
+        Self::until(Instant::now() + time.min(MAX_TIME))
+    }
+
+    /// Returns another attempt within the same time, which has sent nothing yet.
+    pub(super) fn until(until: Instant) -> Self {
         Self {
-            until: Instant::now() + time.min(MAX_TIME),
+            until,
             sent: AtomicU64::new(0),
         }
     }

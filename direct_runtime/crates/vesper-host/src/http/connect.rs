@@ -136,8 +136,8 @@ impl Connector {
         if !refused.is_empty() && problems.is_empty() {
             let can_open = addresses.iter().any(|address| refusal(*address, true).is_none());
             let hint = if can_open {
-                let name = &self.settings.name;
-                format!("; `allow_private_addresses = true` under [providers.{name}] lets them")
+                let (table, name) = (self.settings.table, &self.settings.name);
+                format!("; `allow_private_addresses = true` under [{table}.{name}] lets them")
             } else {
                 String::new()
             };

@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout_at};
 use zeroize::Zeroizing;
 
 use super::request::Outgoing;
-use super::response::{Answer, Headers, bad_response};
+use super::response::{Headers, bad_response, is_good};
 use super::url::Origin;
 use super::wire::{Events, Watch, Wire};
 use crate::effect::Failure;
@@ -48,6 +48,16 @@ pub(super) struct Limits<'a> {
     pub(super) provider: &'a str,
     pub(super) max_response: usize,
     pub(super) until: Instant,
+}
+
+/// Answer whose body is not read yet.
+pub(super) struct Head {
+    pub(super) status: u16,
+    pub(super) headers: Headers,
+    body: Incoming,
+    /// Pieces and bytes of the body that were read.
+    count: usize,
+    length: usize,
 }
 
 type Driver = http1::Connection<Wire, Full<Bytes>>;
@@ -118,32 +128,72 @@ impl Connection {
         self.watch.is_stale() || !self.is_idle().await
     }
 
-    /// Sends a request and reads its answer.
-    pub(super) async fn exchange(
+    /// Sends a request and reads the head of its answer.
+    pub(super) async fn begin(
         &mut self,
         outgoing: &Outgoing,
         limits: &Limits<'_>,
-    ) -> Result<Answer, Interrupted> {
+    ) -> Result<Head, Interrupted> {
         let request = wire_request(outgoing).map_err(Interrupted::NotHttp)?;
         let head = timeout_at(limits.until, self.send(request)).await;
         let response = head.map_err(|_| self.timed_out())??;
-        let (parts, mut body) = response.into_parts();
+        let (parts, body) = response.into_parts();
         let headers = Headers::of(&parts.headers);
-        check_framing(parts.status.as_u16(), &headers).map_err(Interrupted::NotHttp)?;
         let status = parts.status.as_u16();
-        let body = if (200..=299).contains(&status) {
-            if outgoing.method != "HEAD" {
-                check_headers(&headers, limits).map_err(Interrupted::Unusable)?;
-            }
-            self.read_body(&mut body, limits).await?
-        } else {
-            self.read_error_body(&headers, &mut body, limits.until).await
-        };
-        Ok(Answer {
+        check_framing(status, &headers).map_err(Interrupted::NotHttp)?;
+        if is_good(status) && outgoing.method != "HEAD" {
+            check_headers(&headers, limits).map_err(Interrupted::Unusable)?;
+        }
+        Ok(Head {
             status,
             headers,
             body,
+            count: 0,
+            length: 0,
         })
+    }
+
+    /// Reads the rest of an answer; of another status than 2xx its beginning.
+    pub(super) async fn read(
+        &mut self,
+        head: &mut Head,
+        limits: &Limits<'_>,
+    ) -> Result<Vec<u8>, Interrupted> {
+        if !is_good(head.status) {
+            return Ok(self
+                .read_error_body(&head.headers, &mut head.body, limits.until)
+                .await);
+        }
+        let mut found = Vec::new();
+        while let Some(piece) = self.next(head, limits).await? {
+            found.extend_from_slice(&piece);
+        }
+        Ok(found)
+    }
+
+    /// Returns the next piece of a body within its limits; `None` at its end.
+    pub(super) async fn next(
+        &mut self,
+        head: &mut Head,
+        limits: &Limits<'_>,
+    ) -> Result<Option<Bytes>, Interrupted> {
+        let piece = timeout_at(limits.until, self.next_piece(&mut head.body)).await;
+        let Some(piece) = piece.map_err(|_| self.timed_out())?? else {
+            return Ok(None);
+        };
+        head.length += piece.len();
+        if head.length > limits.max_response {
+            return Err(Interrupted::Unusable(too_long(limits)));
+        }
+        if head.count > FREE_PIECES + head.length / MIN_PIECE {
+            return Err(Interrupted::Unusable(bad_response(format!(
+                "the answer of `{}` comes in {} pieces, of less than {MIN_PIECE} bytes on the average",
+                limits.provider,
+                grouped(head.count)
+            ))));
+        }
+        head.count += 1;
+        Ok(Some(piece))
     }
 
     /// Sends a request and waits for the head of its answer.
@@ -162,29 +212,6 @@ impl Connection {
         });
         let result = response.await;
         result.map_err(|error| self.interrupted(&error))
-    }
-
-    async fn read_body(&mut self, body: &mut Incoming, limits: &Limits<'_>) -> Result<Vec<u8>, Interrupted> {
-        let mut found = Vec::new();
-        let mut count = 0;
-        loop {
-            let piece = timeout_at(limits.until, self.next_piece(body)).await;
-            let Some(piece) = piece.map_err(|_| self.timed_out())?? else {
-                return Ok(found);
-            };
-            found.extend_from_slice(&piece);
-            if found.len() > limits.max_response {
-                return Err(Interrupted::Unusable(too_long(limits)));
-            }
-            if count > FREE_PIECES + found.len() / MIN_PIECE {
-                return Err(Interrupted::Unusable(bad_response(format!(
-                    "the answer of `{}` comes in {} pieces, of less than {MIN_PIECE} bytes on the average",
-                    limits.provider,
-                    grouped(count)
-                ))));
-            }
-            count += 1;
-        }
     }
 
     /// Reads the beginning of a body. However it ends, the status is known and decides.

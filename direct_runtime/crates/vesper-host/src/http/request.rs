@@ -112,6 +112,32 @@ pub(super) fn request_of(
     })
 }
 
+/// Returns a request of another effect than `http_request`: a JSON body for a path below the base.
+pub(super) fn post_of(
+    ask: &Ask<'_>,
+    settings: &HttpSettings,
+    secrets: &SecretTexts<'_>,
+    endpoint: &str,
+    own: &[(&str, &str)],
+    body: String,
+) -> Result<Outgoing, Failure> {
+    let mut headers: Headers = vec![("content-type".to_owned(), "application/json".to_owned().into())];
+    for (name, value) in own {
+        set(&mut headers, name, (*value).to_owned().into());
+    }
+    for (name, value) in provider_headers(settings, secrets)? {
+        set(&mut headers, &name, value);
+    }
+    carry_trace(&mut headers, ask);
+    check_size(&headers).map_err(not_sent)?;
+    Ok(Outgoing {
+        method: "POST".to_owned(),
+        url: join(&settings.base, endpoint, &[]).map_err(not_sent)?,
+        headers: with_own(headers),
+        body: Some(Bytes::from(body)),
+    })
+}
+
 /// Returns the request that finds out whether another one happened, and the status that means so.
 pub(super) fn probe_of(
     ask: &Ask<'_>,
@@ -178,7 +204,7 @@ fn find<'a>(headers: &'a Headers, name: &str) -> Option<&'a str> {
         .map(|(_, value)| value.as_str())
 }
 
-fn set(headers: &mut Headers, name: &str, value: Zeroizing<String>) {
+pub(super) fn set(headers: &mut Headers, name: &str, value: Zeroizing<String>) {
     match headers.iter_mut().find(|(each, _)| each == name) {
         Some((_, place)) => *place = value,
         None => headers.push((name.to_owned(), value)),
@@ -232,7 +258,8 @@ fn provider_headers(settings: &HttpSettings, secrets: &SecretTexts<'_>) -> Resul
         set(&mut found, &name.to_ascii_lowercase(), value);
     }
     match &settings.auth {
-        None => {}
+        // Added when the request is sent.
+        None | Some(Auth::OAuth2(_) | Auth::AwsSigV4(_)) => {}
         Some(Auth::Header { name, value }) => {
             let value = value.fill(secret)?;
             check_value(name, &value).map_err(not_sent)?;
@@ -266,6 +293,13 @@ fn add_key(headers: &mut Headers, ask: &Ask<'_>, settings: &HttpSettings) -> Res
         _ => return Ok(()),
     };
     let name = settings.key_header.to_ascii_lowercase();
+    if name.is_empty() {
+        return Err(not_sent(format!(
+            "`{}` recognises no repeated request (its `key_header` is empty), so a step of class `keyed` or `probe` \
+             could happen twice: choose another class",
+            settings.name
+        )));
+    }
     let text = key_text(&key).map_err(not_sent)?;
     if find(headers, &name).is_some_and(|given| given != text) {
         return Err(not_sent(format!(

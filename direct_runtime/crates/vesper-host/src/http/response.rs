@@ -6,20 +6,21 @@ use vesper_ir::json::{ParseJsonError, parse};
 use vesper_ir::{Json, Type, Value};
 
 use super::secrets::SecretTexts;
+use super::settings::{FailureRule, HttpSettings};
 use super::text::excerpt;
 use super::{dates, misfit};
 use crate::effect::Failure;
 
 /// An answer that was read.
-pub(super) struct Answer {
-    pub(super) status: u16,
-    pub(super) headers: Headers,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: Headers,
     /// Of another status than 2xx perhaps only its beginning.
-    pub(super) body: Vec<u8>,
+    pub(crate) body: Vec<u8>,
 }
 
 /// Headers by name in lower case; of several with one name the last counts.
-pub(super) struct Headers(Vec<(String, String)>);
+pub(crate) struct Headers(Vec<(String, String)>);
 
 impl Headers {
     pub(super) fn of(map: &hyper::HeaderMap) -> Self {
@@ -32,7 +33,7 @@ impl Headers {
         )
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<&str> {
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
         let last = self.0.iter().rev().find(|(each, _)| each == name);
         last.map(|(_, value)| value.as_str())
     }
@@ -43,13 +44,18 @@ impl Headers {
 }
 
 impl Answer {
-    pub(super) fn is_good(&self) -> bool {
-        (200..=299).contains(&self.status)
+    pub(crate) fn is_good(&self) -> bool {
+        is_good(self.status)
     }
 }
 
+/// Returns true for 2xx.
+pub(crate) fn is_good(status: u16) -> bool {
+    (200..=299).contains(&status)
+}
+
 /// Creates the failure of an unusable answer. It was an answer, so the other side has probably acted.
-pub(super) fn bad_response(problem: impl Into<String>) -> Failure {
+pub(crate) fn bad_response(problem: impl Into<String>) -> Failure {
     Failure {
         may_have_happened: true,
         ..Failure::new("bad_response", problem)
@@ -133,38 +139,82 @@ fn charset_of(content_type: &str) -> Option<&str> {
     }
 }
 
-/// Returns the failure of an answer whose status is not 2xx.
+/// Returns the first rule that fits an answer.
+pub(super) fn rule_of<'a>(answer: &Answer, rules: &'a [FailureRule]) -> Option<&'a FailureRule> {
+    let mut rules = rules
+        .iter()
+        .filter(|rule| rule.status == answer.status)
+        .peekable();
+    rules.peek()?;
+    let body = std::str::from_utf8(&answer.body)
+        .ok()
+        .and_then(|text| parse(text).ok());
+    let has_header = |(name, value): &(String, String)| {
+        let found = answer.headers.get(name);
+        found.is_some_and(|found| value == "*" || found == value)
+    };
+    let has_member = |(path, value): &(Vec<String>, Json)| {
+        let mut found = body.as_ref();
+        for name in path {
+            found = match found {
+                Some(Json::Object(object)) => object.get(name),
+                _ => None,
+            };
+        }
+        found.is_some_and(|found| found.is_equal(value))
+    };
+    rules.find(|rule| rule.headers.iter().all(has_header) && rule.body.iter().all(has_member))
+}
+
+/// Returns the failure of an answer whose status is not 2xx, or that a rule makes one.
 pub(super) fn failure_of(
     answer: &Answer,
-    provider: &str,
-    longest_wait: Duration,
+    settings: &HttpSettings,
     secrets: &SecretTexts<'_>,
+    rule: Option<&FailureRule>,
     note: Option<&str>,
 ) -> Failure {
-    let mut message = format!("`{provider}` answered with status {}", answer.status);
+    let (provider, status) = (&settings.name, answer.status);
+    let mut message = format!("`{provider}` answered with status {status}");
+    if let Some(rule) = rule {
+        let by = settings.pack.as_ref();
+        let by = by.map_or_else(|| "its `failures`".to_owned(), |pack| format!("the pack {pack}"));
+        message = format!("{message}, `{}` by {by}", rule.code);
+    }
     if let Some(note) = note {
         message = format!("{message}: {note}");
     } else if !answer.body.is_empty() {
         let body = String::from_utf8_lossy(&answer.body);
         message = format!("{message}: {}", excerpt(&secrets.redact(&body)));
     }
-    let retry_after = answer.headers.get("retry-after").and_then(wait_of);
+    let named = rule.and_then(|rule| answer.headers.get(rule.retry_at.as_ref()?));
+    let retry_after = match answer.headers.get("retry-after") {
+        Some(text) => wait_of(text),
+        None => named.and_then(|text| Some(until_moment(text.parse().ok()?))),
+    };
+    let code = rule.map_or_else(|| format!("http_{status}"), |rule| rule.code.clone());
     Failure {
-        retry_after: retry_after.map(|wait| wait.min(longest_wait)),
+        retry_after: retry_after.map(|wait| wait.min(settings.retry_after_max)),
         // Gateways do not know either what became of the request.
-        may_have_happened: matches!(answer.status, 502 | 504),
-        ..Failure::new(&format!("http_{}", answer.status), message)
+        may_have_happened: matches!(status, 502 | 504) || rule.is_some_and(|rule| rule.may_have_happened),
+        ..Failure::new(&code, message)
     }
 }
 
 /// Returns the wait that a number of seconds or a date demands.
-fn wait_of(text: &str) -> Option<Duration> {
+pub(crate) fn wait_of(text: &str) -> Option<Duration> {
     if (1..=18).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit()) {
         return text.parse().ok().map(Duration::from_secs);
     }
-    let moment = u64::try_from(dates::parse(text)?).unwrap_or_default();
+    Some(until_moment(
+        u64::try_from(dates::parse(text)?).unwrap_or_default(),
+    ))
+}
+
+/// Returns the time until a moment in seconds since 1970.
+fn until_moment(moment: u64) -> Duration {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Some(Duration::from_secs(moment).saturating_sub(now))
+    Duration::from_secs(moment).saturating_sub(now)
 }
 
 #[cfg(test)]

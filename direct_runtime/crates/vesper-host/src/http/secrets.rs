@@ -92,7 +92,7 @@ struct Used {
 }
 
 /// The secrets of one request: those that the execution may use, and those of the configuration.
-pub(super) struct SecretTexts<'a> {
+pub(crate) struct SecretTexts<'a> {
     of_node: &'a dyn Secrets,
     of_provider: &'a dyn Secrets,
     /// References with the names of their secrets, the longest first.
@@ -176,7 +176,7 @@ impl<'a> SecretTexts<'a> {
     }
 
     /// Returns the text with references in place of the secrets.
-    pub(super) fn redact(&self, text: &str) -> String {
+    pub(crate) fn redact(&self, text: &str) -> String {
         let used = self.lock();
         let mut forms: Vec<(Zeroizing<String>, &str)> = Vec::new();
         for each in used.iter() {
@@ -199,7 +199,7 @@ impl<'a> SecretTexts<'a> {
     }
 
     /// Returns true where a value that came back contains a secret that was sent, in a form that is at least as long.
-    pub(super) fn occur_in(&self, ty: &Type, value: &Value) -> bool {
+    pub(crate) fn occur_in(&self, ty: &Type, value: &Value) -> bool {
         let mut forms: Vec<Zeroizing<String>> = Vec::new();
         for each in self.lock().iter() {
             let length = each.text.chars().count();

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use vesper_ir::Json;
+
+use super::aws;
 use super::secrets::Template;
 use super::url::{Origin, Url};
 
@@ -10,6 +13,44 @@ use super::url::{Origin, Url};
 pub enum Auth {
     Header { name: String, value: Template },
     Basic { user: Template, password: Template },
+    OAuth2(OAuth2),
+    AwsSigV4(AwsSigV4),
+}
+
+/// Client credentials of OAuth 2 (RFC 6749, section 4.4).
+#[derive(Clone, Debug)]
+pub struct OAuth2 {
+    pub token_url: Url,
+    pub client_id: Template,
+    pub client_secret: Template,
+    pub scope: String,
+    pub audience: String,
+    /// True where the client's name and secret are sent as fields of the form, not as HTTP's basic scheme.
+    pub is_in_body: bool,
+}
+
+/// Signature Version 4 of AWS.
+#[derive(Clone, Debug)]
+pub struct AwsSigV4 {
+    pub region: String,
+    pub service: String,
+    pub access_key_id: Template,
+    pub secret_access_key: Template,
+    pub session_token: Option<Template>,
+}
+
+/// Answers that have another failure code than that of their status.
+#[derive(Clone, Debug)]
+pub struct FailureRule {
+    pub status: u16,
+    /// Headers in lower case with their values; `*` is any value.
+    pub headers: Vec<(String, String)>,
+    /// Members of the JSON body by path, with their values.
+    pub body: Vec<(Vec<String>, Json)>,
+    pub code: String,
+    /// Header with the time of the next attempt, in seconds since 1970.
+    pub retry_at: Option<String>,
+    pub may_have_happened: bool,
 }
 
 /// Form of a request's body.
@@ -40,12 +81,17 @@ pub struct Probe {
 /// Settings of one provider, all checked.
 #[derive(Clone, Debug)]
 pub struct HttpSettings {
+    /// Table of the configuration that the provider is in, for messages.
+    pub table: &'static str,
     pub name: String,
+    /// Name and version of the pack that the settings extend, for messages.
+    pub pack: Option<String>,
     pub base: Url,
     /// Destinations of all connections, `base` among them.
     pub allowed: Vec<Origin>,
     pub auth: Option<Auth>,
     pub headers: Vec<(String, Template)>,
+    /// Empty where the provider recognises no repeats.
     pub key_header: String,
     pub body: BodyFormat,
     /// Time of one attempt where the step has none.
@@ -62,17 +108,24 @@ pub struct HttpSettings {
     pub probe: Option<Probe>,
     /// Longest wait that a provider can demand by `Retry-After`.
     pub retry_after_max: Duration,
+    /// The first that fits an answer decides.
+    pub failures: Vec<FailureRule>,
 }
 
 impl HttpSettings {
     /// Returns true for a header that the configuration sets, so that a node cannot; the name is in lower case.
     pub(super) fn is_reserved(&self, name: &str) -> bool {
-        let own = match &self.auth {
-            Some(Auth::Header { name, .. }) => name.as_str(),
-            Some(Auth::Basic { .. }) => "authorization",
-            None => "",
+        let own: &[&str] = match &self.auth {
+            Some(Auth::Header { name, .. }) => &[name],
+            Some(Auth::Basic { .. } | Auth::OAuth2(_)) => &["authorization"],
+            Some(Auth::AwsSigV4(_)) => &aws::OWN_HEADERS,
+            None => &[],
         };
-        let mut names = self.headers.iter().map(|(name, _)| name.as_str()).chain([own]);
+        let mut names = self
+            .headers
+            .iter()
+            .map(|(name, _)| name.as_str())
+            .chain(own.iter().copied());
         names.any(|each| each.eq_ignore_ascii_case(name))
     }
 }

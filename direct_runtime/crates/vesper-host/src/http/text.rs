@@ -47,7 +47,7 @@ pub(crate) fn repr(text: &str) -> String {
 }
 
 /// Returns the beginning of a text of the other side, on one line and without control characters.
-pub(super) fn excerpt(text: &str) -> String {
+pub(crate) fn excerpt(text: &str) -> String {
     let mut shown = String::new();
     let is_space = |char: char| char.is_whitespace() || matches!(char, '\x1c'..='\x1f');
     for word in prefix(text, 4 * MAX_EXCERPT)

@@ -6,12 +6,13 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
+use bytes::Bytes;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
 use super::attempt::Attempt;
 use super::connect::{Connector, Unanswered};
-use super::connection::{Connection, Interrupted, Limits};
+use super::connection::{Connection, Head, Interrupted, Limits};
 use super::request::Outgoing;
 use super::response::{Answer, bad_response};
 use super::settings::HttpSettings;
@@ -43,6 +44,54 @@ struct Idle {
     generation: u64,
 }
 
+/// Answer that is being read. Dropped before its end, it closes its connection.
+pub(crate) struct Open<'a> {
+    transport: &'a Transport,
+    connection: Connection,
+    head: Head,
+    until: Instant,
+    _permit: Option<SemaphorePermit<'a>>,
+}
+
+impl Open<'_> {
+    pub(crate) fn status(&self) -> u16 {
+        self.head.status
+    }
+
+    /// Returns the next piece of the body; `None` at its end.
+    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
+        let limits = self.transport.limits(self.until);
+        let piece = self.connection.next(&mut self.head, &limits).await;
+        piece.map_err(|interrupted| self.failure(interrupted))
+    }
+
+    /// Reads the rest of the answer, and keeps the connection.
+    pub(crate) async fn read(mut self) -> Result<Answer, Failure> {
+        let limits = self.transport.limits(self.until);
+        let body = self.connection.read(&mut self.head, &limits).await;
+        let body = body.map_err(|interrupted| self.failure(interrupted))?;
+        let Self {
+            transport,
+            connection,
+            head,
+            ..
+        } = self;
+        transport.put_back(connection).await;
+        Ok(Answer {
+            status: head.status,
+            headers: head.headers,
+            body,
+        })
+    }
+
+    fn failure(&self, interrupted: Interrupted) -> Failure {
+        // The head of the answer came, so the request was sent.
+        let attempt = Attempt::until(self.until);
+        attempt.add_sent(1);
+        self.transport.failure(interrupted, &attempt)
+    }
+}
+
 impl Transport {
     pub(super) fn new(connector: Connector) -> Self {
         let settings = Arc::clone(&connector.settings);
@@ -66,6 +115,15 @@ impl Transport {
         outgoing: &Outgoing,
         attempt: &Attempt,
     ) -> Result<Answer, Unanswered> {
+        Ok(self.open(outgoing, attempt).await?.read().await?)
+    }
+
+    /// Sends a request and reads the head of the answer.
+    pub(super) async fn open<'a>(
+        &'a self,
+        outgoing: &Outgoing,
+        attempt: &Attempt,
+    ) -> Result<Open<'a>, Unanswered> {
         loop {
             attempt.check("before anything was sent", attempt.until)?;
             let name = &self.settings.name;
@@ -74,30 +132,38 @@ impl Transport {
                 format!("because all {most} connections to `{name}` were in use (`max_connections`)")
             };
             let permit = tokio::time::timeout_at(attempt.until, self.pool().free.acquire()).await;
-            let _permit = permit.map_err(|_| attempt.timed_out(&busy()))?;
+            let permit = permit.map_err(|_| attempt.timed_out(&busy()))?;
             let mut connection = match self.take(&outgoing.url.origin).await {
                 Some(connection) => connection,
                 None => self.connect(&outgoing.url.origin, attempt).await?,
             };
-            let limits = Limits {
-                provider: name,
-                max_response: self.settings.max_response,
-                until: attempt.until,
-            };
             let before = connection.written();
-            let result = connection.exchange(outgoing, &limits).await;
+            let result = connection.begin(outgoing, &self.limits(attempt.until)).await;
             let sent = connection.written() - before;
             attempt.add_sent(sent);
             match result {
-                Ok(answer) => {
-                    self.put_back(connection).await;
-                    return Ok(answer);
+                Ok(head) => {
+                    return Ok(Open {
+                        transport: self,
+                        connection,
+                        head,
+                        until: attempt.until,
+                        _permit: permit.ok(),
+                    });
                 }
                 // A kept connection that ended before a byte went out is replaced. Each round ends one connection, so
                 // that the rounds end.
                 Err(Interrupted::Gone(_) | Interrupted::NotHttp(_)) if connection.is_reused && sent == 0 => {}
                 Err(interrupted) => return Err(self.failure(interrupted, attempt).into()),
             }
+        }
+    }
+
+    fn limits(&self, until: Instant) -> Limits<'_> {
+        Limits {
+            provider: &self.settings.name,
+            max_response: self.settings.max_response,
+            until,
         }
     }
 
@@ -205,7 +271,9 @@ mod tests {
         let base = read_url(url).unwrap();
         Transport::new(Connector {
             settings: Arc::new(HttpSettings {
+                table: "providers",
                 name: "shop".to_owned(),
+                pack: None,
                 allowed: vec![base.origin.clone()],
                 base,
                 auth: None,
@@ -221,6 +289,7 @@ mod tests {
                 max_connections: 4,
                 probe: None,
                 retry_after_max: Duration::ZERO,
+                failures: Vec::new(),
             }),
             authorities: Arc::new(Authorities::new("")),
             resolve: Arc::new(look_up),

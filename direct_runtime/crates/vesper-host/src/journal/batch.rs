@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::journal::due::{DueChange, NextLine, Waited};
 use crate::journal::lines::{Blob, HASH_BYTES, Hash};
 use crate::journal::sealing::WrappedKey;
 use crate::journal::{JournalError, Status};
@@ -65,6 +66,10 @@ pub struct Batch {
     /// Events in the form of `audit_text`.
     pub audit: Vec<String>,
     pub error: Option<JournalError>,
+    /// The row in `vesper_due` that takes the place of the one that the run has.
+    pub(crate) due: Option<Arc<DueChange>>,
+    /// True where the run's row in `vesper_due` is deleted.
+    pub removes_due: bool,
 }
 
 impl Batch {
@@ -86,6 +91,8 @@ impl Batch {
             blobs: Vec::new(),
             audit: Vec::new(),
             error: None,
+            due: None,
+            removes_due: false,
         }
     }
 
@@ -94,6 +101,20 @@ impl Batch {
         Self {
             audit: events,
             ..Self::new("".into(), 0, 0, Vec::new(), true)
+        }
+    }
+
+    /// Adds the RESULT of the wait that this batch would begin: the run goes on.
+    pub(crate) fn go_on(&mut self, next: &NextLine) {
+        self.rows.push(next.row.clone());
+        self.blobs.extend(next.blob.clone().map(Arc::new));
+        self.head_seq = next.row.first;
+        self.head_hash = next.hash;
+        self.status = None;
+        if let Some(change) = &self.due {
+            // Both are empty: a batch is written once.
+            let _ = change.answer.set(Waited::Taken(next.body.clone()));
+            let _ = change.last.set(next.hash);
         }
     }
 

@@ -9,11 +9,12 @@ use crate::journal::batch::{Birth, Definition};
 use crate::journal::keyed::key_digest;
 use crate::journal::limits::Limits;
 use crate::journal::lines::first_hash;
+use crate::journal::moving::plain_entry;
 use crate::journal::owner::this_owner;
 use crate::journal::run::{RunHead, StoreRun};
 use crate::journal::sealing::{KeyRing, RunKey};
 use crate::journal::store::Store;
-use crate::journal::{Entry, ErrorKind, JournalError, Kind, Run};
+use crate::journal::{ErrorKind, JournalError, Kind, Run};
 use crate::sources::{Sources, kill_point};
 
 /// A journal: a store with the keys, limits and owner of this process.
@@ -83,6 +84,15 @@ impl StoreJournal {
 
     /// Returns a new run with its START appended; nothing is written before the first commit.
     pub fn begin(&self, beginning: &Beginning<'_>) -> Result<StoreRun, JournalError> {
+        self.begin_in(beginning, None)
+    }
+
+    /// Begins a run, or one that is to be queued: it belongs to no process.
+    pub(super) fn begin_in(
+        &self,
+        beginning: &Beginning<'_>,
+        queue: Option<&str>,
+    ) -> Result<StoreRun, JournalError> {
         let execution = beginning.execution;
         check_id(execution)?;
         let now = self.sources.now_us();
@@ -101,10 +111,11 @@ impl StoreJournal {
             seq: 0,
             last_hash: first_hash(execution),
             is_synced: beginning.writes,
+            is_queued: false,
         };
         let birth = Birth {
             definition: beginning.definition.clone(),
-            owner: self.owner(),
+            owner: queue.map_or_else(|| self.owner(), |_| String::new()),
             engine: beginning.engine.to_owned(),
             started_us: now,
             is_joined: beginning.is_joined,
@@ -115,31 +126,15 @@ impl StoreJournal {
                 .context
                 .and_then(|context| key_digest(&beginning.definition.node_id, context)),
         };
-        let run = StoreRun::new(
-            self.store.clone(),
-            self.limits,
-            head,
-            key,
-            Some(birth),
-            Vec::new(),
-        );
-        run.append(&Entry {
-            kind: Kind::Start,
-            path: "",
-            effect: "",
-            class: "",
-            key: None,
-            digest: "",
-            at_us: now,
-            body: &start_body(beginning),
-        })?;
+        let run = StoreRun::new(self, head, key, Some(birth), Vec::new());
+        run.append(&plain_entry(Kind::Start, now, &start_body(beginning, queue)))?;
         kill_point("begin.appended");
         Ok(run)
     }
 }
 
 /// Returns the body of START, its names in code-point order.
-fn start_body(beginning: &Beginning<'_>) -> String {
+fn start_body(beginning: &Beginning<'_>, queue: Option<&str>) -> String {
     let mut body = String::with_capacity(beginning.inputs.len() + 256);
     body.push('{');
     if let Some(context) = beginning.context {
@@ -155,6 +150,10 @@ fn start_body(beginning: &Beginning<'_>) -> String {
     quote(&beginning.definition.node_id, &mut body);
     body.push_str(",\"now\":");
     body.push_str(beginning.now);
+    if let Some(queue) = queue {
+        body.push_str(",\"queue\":");
+        quote(queue, &mut body);
+    }
     body.push_str(",\"semantic_hash\":");
     quote(&beginning.definition.semantic_hash, &mut body);
     body.push('}');

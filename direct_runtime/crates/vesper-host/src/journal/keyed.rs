@@ -50,8 +50,11 @@ impl StoreJournal {
             return Ok(None);
         };
         let row = ExecutionRow::read(cells)?;
-        let is_owned =
-            row.summary.status == Status::Running && row.lease_until_us > now && !is_dead(&row.summary.owner);
+        let is_owned = match row.summary.status {
+            Status::Running => row.lease_until_us > now && !is_dead(&row.summary.owner),
+            Status::Waiting | Status::Queued => true, // until it is woken, or a worker takes it over
+            Status::InDoubt | Status::Ended => false,
+        };
         Ok(Some((row.summary, is_owned)))
     }
 }

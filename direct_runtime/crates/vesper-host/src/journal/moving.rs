@@ -17,10 +17,11 @@ use crate::journal::writing::write_rows;
 use crate::journal::{Entry, ErrorKind, JournalError, Kind, Status};
 use crate::sources::kill_point;
 
-/// An entry that a move of a run appends, as it is stored.
-struct Appended {
-    seq: u64,
-    hash: Hash,
+/// The end of a chain: the number of its entries, and the hash of the last one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Head {
+    pub(crate) count: u64,
+    pub(crate) last: Hash,
 }
 
 impl StoreJournal {
@@ -48,70 +49,53 @@ impl StoreJournal {
             if last_hash(transaction, row.id)? != last {
                 (entries, last) = row.entries(transaction, key.as_ref(), store.name())?;
             }
-            let head = self.hand_over(transaction, &row, key.as_ref(), engine, entries.len(), &last, now)?;
+            let end = Head {
+                count: entries.len() as u64,
+                last,
+            };
+            let head = self.hand_over(transaction, &row, key.as_ref(), engine, &end, now)?;
             Ok((head, key))
         })?;
         kill_point("handoff.committed");
-        Ok(StoreRun::new(
-            self.store.clone(),
-            self.limits,
-            head,
-            key,
-            None,
-            entries,
-        ))
+        Ok(StoreRun::new(self, head, key, None, entries))
     }
 
     /// Writes the HANDOFF of a run, and moves its fence.
-    #[allow(
-        clippy::too_many_arguments,
-        reason = "the state of a run that was read, and the change"
-    )]
     fn hand_over(
         &self,
         transaction: &mut dyn Transaction,
         row: &ExecutionRow,
         key: Option<&RunKey>,
         engine: &str,
-        count: usize,
-        last: &Hash,
+        end: &Head,
         now: i64,
     ) -> Result<RunHead, JournalError> {
         let (owner, fence) = (self.owner(), row.summary.fence + 1);
-        let mut body = String::from("{\"engine\":");
-        quote(engine, &mut body);
-        let _ = write!(body, ",\"fence\":{fence},\"from\":"); // Writing to a string cannot fail.
-        quote(&row.summary.owner, &mut body);
-        body.push_str(",\"to\":");
-        quote(&owner, &mut body);
-        body.push('}');
-        let handoff = Entry {
-            kind: Kind::Handoff,
-            path: "",
-            effect: "",
-            class: "",
-            key: None,
-            digest: "",
-            at_us: self.sources.now_us(),
-            body: &body,
-        };
-        let change = "UPDATE vesper_executions SET owner = ?, engine = ?, fence = fence + 1, lease_until_us = ?, \
-            updated_us = ?, head_seq = ?, head_hash = ? WHERE id = ? AND fence = ? AND status = 'running'";
+        let body = handoff_body(engine, fence, &row.summary.owner, &owner);
+        let handoff = plain_entry(Kind::Handoff, self.sources.now_us(), &body);
+        let change = "UPDATE vesper_executions SET status = 'running', owner = ?, engine = ?, fence = fence + 1, \
+            lease_until_us = ?, updated_us = ?, head_seq = ?, head_hash = ? \
+            WHERE id = ? AND fence = ? AND status IN ('running', 'queued')";
         let values = [
             Cell::Text(owner),
             Cell::Text(engine.to_owned()),
             Cell::Integer(now + self.limits.lease_us()),
             Cell::Integer(now),
         ];
-        let appended = self.append(transaction, row, key, &handoff, count, last, change, &values)?;
-        let Appended { seq, hash } = appended.ok_or_else(|| not_taken(row, "another process was faster"))?;
+        let appended = self.append(transaction, row, key, &handoff, end, change, &values)?;
+        let Head { count, last } = appended.ok_or_else(|| not_taken(row, "another process was faster"))?;
+        // A run of no named queue needs its row no more. Workers of a queue count theirs until they are done.
+        let id = [Cell::Integer(row.id)];
+        transaction.run("DELETE FROM vesper_due WHERE run = ? AND queue = ''", &id)?;
+        let queued = "SELECT 1 FROM vesper_due WHERE run = ?";
         Ok(RunHead {
             execution: row.summary.execution.as_str().into(),
             fence,
             row: row.id,
-            seq,
-            last_hash: hash,
+            seq: count,
+            last_hash: last,
             is_synced: row.is_synced,
+            is_queued: !transaction.rows(queued, &id)?.is_empty(),
         })
     }
 
@@ -120,20 +104,19 @@ impl StoreJournal {
         clippy::too_many_arguments,
         reason = "the state of a run that was read, and the change"
     )]
-    fn append(
+    pub(super) fn append(
         &self,
         transaction: &mut dyn Transaction,
         row: &ExecutionRow,
         key: Option<&RunKey>,
         entry: &Entry<'_>,
-        count: usize,
-        last: &Hash,
+        end: &Head,
         change: &str,
         values: &[Cell],
-    ) -> Result<Option<Appended>, JournalError> {
-        let seq = count as u64 + 1;
+    ) -> Result<Option<Head>, JournalError> {
+        let seq = end.count + 1;
         let (line, blob) = write_line(entry, seq, key, &self.limits)?;
-        let hash = next_hash(last, line.as_bytes());
+        let hash = next_hash(&end.last, line.as_bytes());
         let head = [
             Cell::Integer(i64::try_from(seq).unwrap_or(i64::MAX)),
             Cell::Bytes(hash.to_vec()),
@@ -149,10 +132,13 @@ impl StoreJournal {
             hashes: hash.to_vec(),
         };
         write_rows(transaction, row.id, &[lines], blob.as_ref())?;
-        Ok(Some(Appended { seq, hash }))
+        Ok(Some(Head {
+            count: seq,
+            last: hash,
+        }))
     }
 
-    fn check_takable(&self, row: &ExecutionRow, now: i64) -> Result<(), JournalError> {
+    pub(super) fn check_takable(&self, row: &ExecutionRow, now: i64) -> Result<(), JournalError> {
         let summary = &row.summary;
         let why = match summary.status {
             Status::Ended => {
@@ -163,6 +149,7 @@ impl StoreJournal {
                 "it is in doubt whether a request was performed; say what came of it first (`resolve`)"
                     .to_owned()
             }
+            Status::Waiting => "it waits, and nothing is to be done before it is woken".to_owned(),
             Status::Running if summary.is_joined => {
                 "it is part of a transaction of its caller, and nobody else can finish it".to_owned()
             }
@@ -174,7 +161,7 @@ impl StoreJournal {
                 let owner = &summary.owner;
                 format!("it belongs to {owner}, whose lease runs for another {seconds}.{tenth} s")
             }
-            Status::Running => return Ok(()),
+            Status::Running | Status::Queued => return Ok(()),
         };
         Err(not_taken(row, &why))
     }
@@ -233,22 +220,43 @@ impl StoreJournal {
                 Cell::Text(status.name().to_owned()),
                 Cell::Integer(transaction.now_us()?),
             ];
-            let appended = self.append(
-                transaction,
-                &row,
-                key.as_ref(),
-                &entry,
-                entries.len(),
-                &last,
-                change,
-                &values,
-            )?;
+            let end = Head {
+                count: entries.len() as u64,
+                last,
+            };
+            let appended = self.append(transaction, &row, key.as_ref(), &entry, &end, change, &values)?;
             appended.map(drop).ok_or_else(|| {
                 error(format!(
                     "execution {name} was changed by somebody else meanwhile; look again"
                 ))
             })
         })
+    }
+}
+
+/// Returns the body of a HANDOFF between processes.
+pub(super) fn handoff_body(engine: &str, fence: i64, from: &str, to: &str) -> String {
+    let mut body = String::from("{\"engine\":");
+    quote(engine, &mut body);
+    let _ = write!(body, ",\"fence\":{fence},\"from\":"); // Writing to a string cannot fail.
+    quote(from, &mut body);
+    body.push_str(",\"to\":");
+    quote(to, &mut body);
+    body.push('}');
+    body
+}
+
+/// Returns an entry that belongs to no step.
+pub(super) fn plain_entry(kind: Kind, at_us: i64, body: &str) -> Entry<'_> {
+    Entry {
+        kind,
+        path: "",
+        effect: "",
+        class: "",
+        key: None,
+        digest: "",
+        at_us,
+        body,
     }
 }
 

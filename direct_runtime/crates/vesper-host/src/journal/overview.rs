@@ -8,10 +8,12 @@ use crate::journal::batch::{Batch, Definition};
 use crate::journal::begin::StoreJournal;
 use crate::journal::cells::{data, integer, text, truncate};
 use crate::journal::owner::is_dead;
-use crate::journal::pruning::{Prunable, delete_unused, hashes};
+use crate::journal::pruning::{Prunable, delete_signals, delete_unused, hashes};
 use crate::journal::reading::{COLUMNS, ExecutionRow, Summary, prefix_range};
 use crate::journal::store::{Cell, Transaction, read, write};
-use crate::journal::verifying::{definition_problems, row_problems, stray_problems, use_problems};
+use crate::journal::verifying::{
+    definition_problems, due_problems, row_problems, stray_problems, use_problems,
+};
 use crate::journal::{ErrorKind, JournalError, Status, Stored};
 
 /// Rows that one query returns, so that any number of them fits.
@@ -32,6 +34,8 @@ pub struct Query {
     pub status: Option<Status>,
     pub node: Option<String>,
     pub since_us: Option<i64>,
+    /// Runs to leave out at the beginning.
+    pub offset: i64,
 }
 
 /// A line of the audit log as it is stored.
@@ -44,11 +48,17 @@ pub struct AuditRow {
 
 impl StoreJournal {
     /// Returns runs that a process should take over: running, not joined, their lease over. Oldest first.
-    pub fn unfinished(&self, limit: usize) -> Result<Vec<Summary>, JournalError> {
+    ///
+    /// Those in a queue belong to its workers.
+    /// `is_released` selects those that no process had last: woken ones, and resolved ones.
+    pub fn unfinished(&self, limit: usize, is_released: bool) -> Result<Vec<Summary>, JournalError> {
         // SQLite uses the index of open runs only where its condition stands in the statement.
         let sql = format!(
             "SELECT {COLUMNS} FROM vesper_executions WHERE status <> 'ended' AND status = 'running' \
-             AND is_joined = 0 AND id > ? ORDER BY id LIMIT ?"
+             AND is_joined = 0 AND id > ?{} \
+             AND NOT EXISTS (SELECT 1 FROM vesper_due WHERE run = vesper_executions.id AND due_us IS NOT NULL) \
+             ORDER BY id LIMIT ?",
+            if is_released { " AND owner = ''" } else { "" }
         );
         let mut dead: HashMap<String, bool> = HashMap::new();
         let mut found = Vec::new();
@@ -100,12 +110,19 @@ impl StoreJournal {
                 values.push(value);
             }
         }
-        sql.push_str(" ORDER BY started_us DESC, id DESC LIMIT ?");
-        values.push(Cell::Integer(limit));
+        sql.push_str(" ORDER BY started_us DESC, id DESC LIMIT ? OFFSET ?");
+        values.extend([Cell::Integer(limit), Cell::Integer(query.offset)]);
         let rows = read(&*self.store, |transaction| transaction.rows(&sql, &values))?;
         rows.iter()
             .map(|cells| Ok(ExecutionRow::read(cells)?.summary))
             .collect()
+    }
+
+    /// Returns the row of a run, without its entries. A prefix of the id is enough where it is unique.
+    pub fn summary(&self, execution: &str) -> Result<Summary, JournalError> {
+        read(&*self.store, |transaction| {
+            Ok(ExecutionRow::find(transaction, execution, self.store.name())?.summary)
+        })
     }
 
     /// Returns a run. A prefix of the id is enough where it is unique.
@@ -123,6 +140,7 @@ impl StoreJournal {
             let (row, entries) = self.read_run(transaction, execution)?;
             let mut problems = row_problems(&row, &entries);
             problems.extend(use_problems(transaction, &row)?);
+            problems.extend(due_problems(transaction, &row, &entries)?);
             let summary = row.summary;
             Ok((Recorded { summary, entries }, self.with_name(problems)))
         })
@@ -253,6 +271,9 @@ impl StoreJournal {
                 break;
             }
             pruned += part;
+        }
+        if node.is_none() {
+            write(&*self.store, |transaction| delete_signals(transaction, before_us))?;
         }
         if pruned > 0 {
             write(&*self.store, |transaction| {

@@ -37,6 +37,8 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(STATEMENT_SECONDS + 5);
 /// An arbitrary number that other programs are unlikely to lock.
 const MIGRATION_LOCK: i64 = 0x7665_7370;
 const MAX_REPORT: usize = 300;
+/// Kept signals and limits of queues rely on it: a statement behind a lock sees what was committed before.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 
 /// The state of one process.
 #[derive(Debug, Default)]
@@ -225,7 +227,7 @@ impl PostgresStore {
         // Without the lock of an UPDATE another process could take the run over meanwhile.
         batch.is_prolonged = true;
         self.using(batch.is_synced, |session| {
-            self.within(session, "BEGIN", " FOR UPDATE", |transaction| {
+            self.within(session, BEGIN, " FOR UPDATE", |transaction| {
                 write_batch(transaction, batch)?;
                 write_audit(transaction, [&*batch], self.audit_key.as_ref())
             })
@@ -250,7 +252,7 @@ impl Store for PostgresStore {
                     kill_point("commit.written");
                     statement.run(session).map_err(|problem| self.error(&problem))
                 })?;
-                statement.is_done(found.as_ref(), &mut batch)
+                statement.is_done(found.as_deref(), &mut batch)
             }
         };
         if !is_done {
@@ -271,7 +273,7 @@ impl Store for PostgresStore {
 
     fn writing(&self, work: &mut Work<'_>) -> Result<(), JournalError> {
         self.using(true, |session| {
-            self.within(session, "BEGIN", " FOR UPDATE", |transaction| work(transaction))
+            self.within(session, BEGIN, " FOR UPDATE", |transaction| work(transaction))
         })
     }
 
@@ -327,6 +329,15 @@ impl Transaction for PostgresTransaction<'_> {
 
     fn locking(&self) -> &'static str {
         self.locking
+    }
+
+    fn exclude(&mut self, name: &str) -> Result<(), JournalError> {
+        let sql = "SELECT pg_advisory_xact_lock(hashtextextended(?::text, 0))";
+        self.rows(sql, &[Cell::Text(name.to_owned())]).map(drop)
+    }
+
+    fn listed(&self) -> &'static str {
+        "(SELECT value::bigint FROM json_array_elements_text((?::text)::json))"
     }
 }
 

@@ -10,23 +10,24 @@ use crate::journal::{ErrorKind, JournalError};
 /// Runs that one transaction deletes, so that no writer waits long.
 const PART: usize = 200;
 
-/// Which runs are pruned: those that ended before a time, of one node or of all.
+/// Which runs are pruned: those that ended before a time and are in no queue, of one node or of all.
 #[derive(Clone, Debug)]
 pub(crate) struct Prunable {
-    condition: &'static str,
+    condition: String,
     values: Vec<Cell>,
 }
 
 impl Prunable {
     pub(crate) fn new(before_us: i64, node: Option<&str>) -> Self {
         let mut values = vec![Cell::Integer(before_us), Cell::Integer(before_us)];
-        let condition = match node {
-            None => "status = 'ended' AND updated_us < ? AND started_us < ?",
-            Some(node) => {
-                values.push(Cell::Text(node.to_owned()));
-                "status = 'ended' AND updated_us < ? AND started_us < ? AND node_id = ?"
-            }
-        };
+        // A row is that of a dead letter, or of a run whose end a worker has not seen.
+        let mut condition = "status = 'ended' AND updated_us < ? AND started_us < ? \
+            AND NOT EXISTS (SELECT 1 FROM vesper_due WHERE vesper_due.run = vesper_executions.id)"
+            .to_owned();
+        if let Some(node) = node {
+            condition.push_str(" AND node_id = ?");
+            values.push(Cell::Text(node.to_owned()));
+        }
         Self { condition, values }
     }
 
@@ -54,10 +55,18 @@ impl Prunable {
             )?;
             transaction.run("DELETE FROM vesper_blob_uses WHERE run = ?", &run)?;
             transaction.run("DELETE FROM vesper_keys WHERE run = ?", &run)?;
+            transaction.run("DELETE FROM vesper_due WHERE run = ?", &run)?;
+            transaction.run("DELETE FROM vesper_signals WHERE run = ?", &run)?;
             transaction.run("DELETE FROM vesper_executions WHERE id = ?", &run)?;
         }
         Ok(u64::try_from(runs.len()).unwrap_or(u64::MAX))
     }
+}
+
+/// Deletes signals to no single run that came before a time.
+pub(crate) fn delete_signals(transaction: &mut dyn Transaction, before_us: i64) -> Result<u64, JournalError> {
+    let sql = "DELETE FROM vesper_signals WHERE run IS NULL AND at_us < ?";
+    transaction.run(sql, &[Cell::Integer(before_us)])
 }
 
 /// Deletes blobs that no run uses, and definitions that no run is pinned to, not even by a call.

@@ -136,22 +136,41 @@ impl ExecutionRow {
         if !self.summary.is_sensitive {
             return Ok(None);
         }
-        let rows = transaction.rows(
-            "SELECT master, wrapped FROM vesper_keys WHERE run = ?",
-            &[Cell::Integer(self.id)],
-        )?;
-        let Some(row) = rows.first() else {
+        key_of(transaction, self.id, &self.summary.execution, keys, sources)
+    }
+
+    /// Returns the key of the run; None where it is not sensitive, or cannot be read by this process.
+    pub(crate) fn usable_key(
+        &self,
+        transaction: &mut dyn Transaction,
+        keys: &KeyRing,
+        sources: &Arc<dyn Sources>,
+    ) -> Result<Option<RunKey>, JournalError> {
+        if !self.summary.is_sensitive {
             return Ok(None);
-        };
-        let (master, wrapped) = (text(row.first())?, data(row.get(1))?);
-        keys.unwrap(master, wrapped, &self.summary.execution, sources.clone())
-            .map(Some)
+        }
+        usable_key_of(transaction, self.id, &self.summary.execution, keys, sources)
     }
 
     /// Returns the entries of the run and the hash of the last one. Fails where the chain is broken.
     pub(crate) fn entries(
         &self,
         transaction: &mut dyn Transaction,
+        key: Option<&RunKey>,
+        store: &str,
+    ) -> Result<(Vec<Stored>, Hash), JournalError> {
+        let rows = transaction.rows(
+            "SELECT place, lines, hashes FROM vesper_commits WHERE place >= ? AND place < ? ORDER BY place",
+            &places(self.id),
+        )?;
+        self.entries_in(transaction, &rows, key, store)
+    }
+
+    /// Returns the entries in these rows of the run, which are all of them, and the hash of the last one.
+    pub(crate) fn entries_in(
+        &self,
+        transaction: &mut dyn Transaction,
+        rows: &[Vec<Cell>],
         key: Option<&RunKey>,
         store: &str,
     ) -> Result<(Vec<Stored>, Hash), JournalError> {
@@ -162,11 +181,7 @@ impl ExecutionRow {
             entries: Vec::new(),
             last: first_hash(&self.summary.execution),
         };
-        let rows = transaction.rows(
-            "SELECT place, lines, hashes FROM vesper_commits WHERE place >= ? AND place < ? ORDER BY place",
-            &places(self.id),
-        )?;
-        for row in &rows {
+        for row in rows {
             let first = integer(row.first())? - self.id * PLACES;
             chain.commit(transaction, first, data(row.get(1))?, data(row.get(2))?)?;
         }
@@ -175,11 +190,52 @@ impl ExecutionRow {
     }
 }
 
-fn optional_text(cell: Option<&Cell>) -> Result<Option<String>, JournalError> {
+pub(crate) fn optional_text(cell: Option<&Cell>) -> Result<Option<String>, JournalError> {
     match cell {
         Some(Cell::Null) => Ok(None),
         cell => Ok(Some(text(cell)?.to_owned())),
     }
+}
+
+/// Returns the key of a sensitive run; None where there is none any more.
+pub(crate) fn key_of(
+    transaction: &mut dyn Transaction,
+    run: i64,
+    execution: &str,
+    keys: &KeyRing,
+    sources: &Arc<dyn Sources>,
+) -> Result<Option<RunKey>, JournalError> {
+    let Some((master, wrapped)) = wrapped_key(transaction, run)? else {
+        return Ok(None);
+    };
+    keys.unwrap(&master, &wrapped, execution, sources.clone())
+        .map(Some)
+}
+
+/// Returns the key of a run; None where it was deleted, or where this process has no master key that opens it.
+pub(crate) fn usable_key_of(
+    transaction: &mut dyn Transaction,
+    run: i64,
+    execution: &str,
+    keys: &KeyRing,
+    sources: &Arc<dyn Sources>,
+) -> Result<Option<RunKey>, JournalError> {
+    let wrapped = wrapped_key(transaction, run)?;
+    Ok(wrapped.and_then(|(master, wrapped)| keys.unwrap(&master, &wrapped, execution, sources.clone()).ok()))
+}
+
+fn wrapped_key(
+    transaction: &mut dyn Transaction,
+    run: i64,
+) -> Result<Option<(String, Vec<u8>)>, JournalError> {
+    let rows = transaction.rows(
+        "SELECT master, wrapped FROM vesper_keys WHERE run = ?",
+        &[Cell::Integer(run)],
+    )?;
+    let Some(row) = rows.first() else {
+        return Ok(None);
+    };
+    Ok(Some((text(row.first())?.to_owned(), data(row.get(1))?.to_vec())))
 }
 
 /// The entries that were read so far.

@@ -7,12 +7,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::journal::audit::audit_text;
-use crate::journal::batch::{Batch, Birth, Lines};
+use crate::journal::batch::{Batch, Birth, Lines, Row};
+use crate::journal::begin::StoreJournal;
+use crate::journal::due::{MakeResult, NO_ENTRY, NewDue, NextLine, SIGNAL, Settled, Wait, Waited, change_of};
 use crate::journal::limits::Limits;
 use crate::journal::lines::{Blob, HASH_BYTES, Hash, name_of, next_hash, write_line};
 use crate::journal::metrics;
 use crate::journal::schema::PLACES;
-use crate::journal::sealing::RunKey;
+use crate::journal::sealing::{KeyRing, RunKey};
 use crate::journal::store::{Cell, Store, Transaction, read};
 use crate::journal::writing::fenced;
 use crate::journal::{Entry, ErrorKind, JournalError, Kind, Run, Status, Stored};
@@ -29,10 +31,12 @@ pub struct RunHead {
     pub last_hash: Hash,
     /// True where each commit waits for the disk.
     pub is_synced: bool,
+    /// True where the run has a row in `vesper_due`, which its end deletes.
+    pub is_queued: bool,
 }
 
 /// What was appended and is not committed, and the end of the chain.
-struct Pending {
+pub(crate) struct Pending {
     /// Number of the last entry, written or only appended; `hash` is its hash.
     seq: u64,
     hash: Hash,
@@ -52,7 +56,10 @@ pub struct StoreRun {
     execution: Arc<str>,
     fence: i64,
     is_synced: bool,
-    key: Option<RunKey>,
+    is_queued: bool,
+    is_joined: bool,
+    keys: Arc<KeyRing>,
+    key: Option<Arc<RunKey>>,
     recorded: Vec<Stored>,
     process: u32,
     /// Key of the run's row; 0 before the first commit. Not in `pending`: `renew` must not wait for a commit.
@@ -70,19 +77,22 @@ impl fmt::Debug for StoreRun {
 impl StoreRun {
     /// Creates the run that continues from `head`. `birth` is there for a new run, `recorded` for one taken over.
     pub fn new(
-        store: Arc<dyn Store>,
-        limits: Limits,
+        journal: &StoreJournal,
         head: RunHead,
         key: Option<RunKey>,
         birth: Option<Birth>,
         recorded: Vec<Stored>,
     ) -> Self {
+        let limits = journal.limits;
         Self {
-            store,
+            store: journal.store.clone(),
+            keys: journal.keys.clone(),
+            is_queued: head.is_queued,
+            is_joined: birth.as_ref().is_some_and(|birth| birth.is_joined),
             execution: head.execution,
             fence: head.fence,
             is_synced: head.is_synced,
-            key,
+            key: key.map(Arc::new),
             recorded,
             process: process::id(),
             row: AtomicI64::new(head.row),
@@ -143,7 +153,105 @@ impl StoreRun {
             batch.outcome = outcome.map(str::to_owned);
             batch.birth.clone_from(&pending.birth);
         }
+        // The row of a queued run that failed stays: its worker decides whether the work is tried again.
+        batch.removes_due = self.is_queued && matches!(outcome, Some("returned" | "declared_error"));
         batch
+    }
+
+    /// Submits a batch; what was appended is durable on return.
+    fn submit(&self, pending: &mut Pending, batch: Batch, now: Instant) -> Result<(), JournalError> {
+        let (is_prolonged, change) = (batch.is_prolonged, batch.due.clone());
+        pending.tried = Some(pending.audit.len());
+        match metrics::timed(|| self.store.submit(batch)) {
+            Ok(row) => self.row.store(row, Ordering::Relaxed),
+            Err(error) => {
+                if matches!(error.kind, ErrorKind::Fenced | ErrorKind::KeyTaken) {
+                    pending.tried = None;
+                }
+                return Err(error);
+            }
+        }
+        pending.tried = None;
+        pending.birth = None;
+        pending.lines.clear();
+        pending.blobs.clear();
+        pending.audit.clear();
+        if let Some(hash) = change.as_ref().and_then(|change| change.last.get()) {
+            pending.seq += 1;
+            pending.hash = *hash;
+        }
+        if is_prolonged {
+            self.renewed(now);
+        }
+        Ok(())
+    }
+
+    /// Returns the function that makes the RESULT of a wait from a kept signal.
+    fn result_maker(&self, pending: &Pending, wait: &Wait) -> Box<MakeResult> {
+        let (seq, before) = (pending.seq + 1, pending.hash);
+        let (key, limits, wait) = (self.key.clone(), self.limits, wait.clone());
+        Box::new(move |stored, is_addressed| {
+            let opened = match &key {
+                Some(key) if is_addressed => key.open(stored, NO_ENTRY)?,
+                _ => stored.to_vec(),
+            };
+            let Ok(value) = String::from_utf8(opened) else {
+                return Ok(None);
+            };
+            if !(wait.fits)(&value) {
+                return Ok(None);
+            }
+            let body = Settled::Value(&value).body(None, false);
+            let entry = Entry {
+                kind: Kind::Result,
+                path: &wait.due.path,
+                effect: wait.effect,
+                class: "wait",
+                key: None,
+                digest: &wait.digest,
+                at_us: wait.at_us,
+                body: &body,
+            };
+            let (line, blob) = write_line(&entry, seq, key.as_deref(), &limits)?;
+            let hash = next_hash(&before, line.as_bytes());
+            let row = Row {
+                first: seq,
+                lines: line.into_bytes(),
+                hashes: hash.to_vec(),
+            };
+            Ok(Some(NextLine {
+                row,
+                hash,
+                blob,
+                body,
+            }))
+        })
+    }
+
+    /// Commits with a row in `vesper_due`.
+    pub(crate) fn commit_due(
+        &self,
+        status: Status,
+        due: NewDue,
+        make_result: impl FnOnce(&Pending) -> Option<Box<MakeResult>>,
+    ) -> Result<Waited, JournalError> {
+        self.check_process()?;
+        let mut pending = self.pending();
+        if let Some(audited) = pending.tried {
+            self.find_out(&mut pending, audited)?;
+        }
+        let lane = self.key.as_ref().map(|_| self.keys.lane(&due.lane));
+        let change = change_of(due, lane, self.key.as_deref(), make_result(&pending))?;
+        let change = Arc::new(change);
+        let now = Instant::now();
+        let mut batch = self.batch(&pending, status, None, now);
+        batch.due = Some(change.clone());
+        batch.removes_due = self.is_queued;
+        batch.is_synced = true; // Only the store remembers the run from now on.
+        self.submit(&mut pending, batch, now)?;
+        let answer = change.answer.get().cloned().unwrap_or(Waited::Until(None));
+        pending.is_over |= matches!(answer, Waited::Until(_));
+        Ok(answer)
     }
 
     /// Finds out whether a commit with an unknown result was written: as a whole or not at all.
@@ -200,7 +308,7 @@ impl Run for StoreRun {
             ));
         }
         let seq = pending.seq + 1;
-        let (line, blob) = write_line(entry, seq, self.key.as_ref(), &self.limits)?;
+        let (line, blob) = write_line(entry, seq, self.key.as_deref(), &self.limits)?;
         let hash = next_hash(&pending.hash, line.as_bytes());
         pending.blobs.extend(blob.map(Arc::new));
         pending.lines.push(&line, &hash);
@@ -235,27 +343,21 @@ impl Run for StoreRun {
         }
         let now = Instant::now();
         let batch = self.batch(&pending, status, outcome, now);
-        let is_prolonged = batch.is_prolonged;
-        pending.tried = Some(pending.audit.len());
-        match metrics::timed(|| self.store.submit(batch)) {
-            Ok(row) => self.row.store(row, Ordering::Relaxed),
-            Err(error) => {
-                if matches!(error.kind, ErrorKind::Fenced | ErrorKind::KeyTaken) {
-                    pending.tried = None;
-                }
-                return Err(error);
-            }
-        }
-        pending.tried = None;
+        self.submit(&mut pending, batch, now)?;
         pending.is_over |= status != Status::Running;
-        pending.birth = None;
-        pending.lines.clear();
-        pending.blobs.clear();
-        pending.audit.clear();
-        if is_prolonged {
-            self.renewed(now);
-        }
         Ok(())
+    }
+
+    fn wait(&self, wait: Wait) -> Result<Waited, JournalError> {
+        if self.is_joined {
+            return Ok(Waited::Refused(
+                "a run that is part of a transaction of its caller cannot wait",
+            ));
+        }
+        let due = wait.due.clone();
+        self.commit_due(Status::Waiting, due, |pending| {
+            (wait.due.kind == SIGNAL).then(|| self.result_maker(pending, &wait))
+        })
     }
 
     fn renew(&self) -> Result<(), JournalError> {

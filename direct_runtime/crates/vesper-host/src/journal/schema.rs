@@ -15,9 +15,9 @@ use crate::journal::{ErrorKind, JournalError};
 pub const PLACES: i64 = 1 << 31;
 
 /// Version of the tables that the last step makes.
-pub const VERSION: i64 = 2;
+pub const VERSION: i64 = 4;
 
-const MIGRATIONS: &[&[&str]] = &[FIRST_TABLES, RUN_KEYS];
+const MIGRATIONS: &[&[&str]] = &[FIRST_TABLES, RUN_KEYS, DUE, BUDGETS];
 
 const FIRST_TABLES: &[&str] = &[
     "CREATE TABLE vesper_executions (
@@ -90,6 +90,52 @@ const RUN_KEYS: &[&str] = &[
     "ALTER TABLE vesper_executions ADD COLUMN run_key {text}",
     "CREATE UNIQUE INDEX vesper_executions_run_key ON vesper_executions (run_key) WHERE run_key IS NOT NULL",
 ];
+
+/// Work that is due at a time, at most one row for each run, and signals that came before a run waits for them.
+const DUE: &[&str] = &[
+    "CREATE TABLE vesper_due (
+            id {identity},
+            due_us {integer},
+            kind {text} NOT NULL,
+            run {integer},
+            path {text} NOT NULL,
+            name {text} NOT NULL,
+            queue {text} NOT NULL,
+            lane {text} NOT NULL,
+            priority {integer} NOT NULL,
+            attempts {integer} NOT NULL,
+            owner {text} NOT NULL,
+            fence {integer} NOT NULL,
+            lease_until_us {integer} NOT NULL,
+            body {bytes} NOT NULL
+        ){updated}",
+    "CREATE UNIQUE INDEX vesper_due_run ON vesper_due (run) WHERE run IS NOT NULL",
+    "CREATE UNIQUE INDEX vesper_due_single ON vesper_due (kind, name) WHERE run IS NULL",
+    "CREATE INDEX vesper_due_time ON vesper_due (due_us, id) WHERE kind <> 'queued'",
+    "CREATE INDEX vesper_due_name ON vesper_due (name, lane) WHERE kind <> 'queued'",
+    "CREATE INDEX vesper_due_queue ON vesper_due (queue, lane, priority DESC, due_us, id) WHERE kind = 'queued'",
+    "CREATE INDEX vesper_due_owner ON vesper_due (owner) WHERE owner <> ''",
+    "CREATE TABLE vesper_signals (
+            id {identity},
+            run {integer},
+            name {text} NOT NULL,
+            lane {text} NOT NULL,
+            key {text} UNIQUE,
+            body {bytes} NOT NULL,
+            at_us {integer} NOT NULL,
+            actor {text},
+            is_taken {integer} NOT NULL
+        )",
+    "CREATE INDEX vesper_signals_run ON vesper_signals (run) WHERE run IS NOT NULL",
+    "CREATE INDEX vesper_signals_lane ON vesper_signals (name, lane) WHERE is_taken = 0",
+];
+
+/// Counts of budgets, in the form of `policy::budget`.
+const BUDGETS: &[&str] = &["CREATE TABLE vesper_budgets (
+            name {text} PRIMARY KEY,
+            state {text} NOT NULL,
+            kept_until_us {integer}
+        ){updated}"];
 
 const MIGRATIONS_TABLE: &str = "CREATE TABLE IF NOT EXISTS vesper_migrations (version {integer} PRIMARY KEY, applied_us {integer} NOT NULL)";
 

@@ -139,6 +139,33 @@ impl KeyRing {
         self.audit.as_ref().map(|(bytes, _)| bytes.as_slice())
     }
 
+    /// Returns the lane of a sensitive run as tables have it: its digest under the master key.
+    pub(crate) fn lane(&self, lane: &str) -> String {
+        match self.digests(lane.as_bytes()).into_iter().next() {
+            Some(digest) if !lane.is_empty() => digest,
+            _ => String::new(),
+        }
+    }
+
+    /// Returns the digests of data under the master key and those before it; without one, that which anyone computes.
+    pub(crate) fn digests(&self, data: &[u8]) -> Vec<String> {
+        let keys = self.master.iter().chain(&self.earlier);
+        let mut digests: Vec<String> = keys
+            .map(|(_, key)| {
+                let own = hmac::sign(
+                    &hmac::Key::new(hmac::HMAC_SHA256, key.as_ref()),
+                    b"vesper journal lanes",
+                );
+                let own = hmac::Key::new(hmac::HMAC_SHA256, own.as_ref());
+                hexadecimal(hmac::sign(&own, data).as_ref())
+            })
+            .collect();
+        if self.master.is_none() {
+            digests.insert(0, name_of(data));
+        }
+        digests
+    }
+
     /// Returns the stored form of a run's key.
     pub fn wrap(&self, key: &RunKey, execution: &str) -> Result<WrappedKey, JournalError> {
         let Some((name, master)) = &self.master else {

@@ -64,6 +64,12 @@ pub trait Transaction {
 
     /// Returns the words that lock the rows of a query for an update; empty where the store needs none.
     fn locking(&self) -> &'static str;
+
+    /// Keeps other transactions that exclude the same name out until this one ends.
+    fn exclude(&mut self, name: &str) -> Result<(), JournalError>;
+
+    /// Returns the query of the numbers in a parameter that is a JSON list.
+    fn listed(&self) -> &'static str;
 }
 
 /// Work in a transaction; `read` and `write` call it once.

@@ -7,6 +7,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::journal::cells::{data, integer, shown, text, truncate};
+use crate::journal::due::QUEUED;
 use crate::journal::keyed::key_digest;
 use crate::journal::lines::{hexadecimal, name_of, next_hash};
 use crate::journal::reading::{ExecutionRow, places};
@@ -19,6 +20,8 @@ use crate::messages::grouped;
 /// What follows the hashed part of IR (docs/spec/ir.md).
 const SOURCE: &[u8] = b",\"source\":";
 const NAME_SIGNS: usize = 12;
+/// Class of requests that a run waits for.
+const WAIT: &str = "wait";
 
 /// Returns what the row says and the entries contradict.
 pub(crate) fn row_problems(row: &ExecutionRow, entries: &[Stored]) -> Vec<String> {
@@ -50,10 +53,7 @@ fn derived(row: &ExecutionRow, entries: &[Stored]) -> Vec<(&'static str, Cell, C
             return vec![("first entry", text("START"), found)];
         }
     };
-    let moved: Vec<&Stored> = entries
-        .iter()
-        .filter(|each| matches!(each.kind, Kind::Handoff | Kind::Resolved))
-        .collect();
+    let moved: Vec<&Stored> = entries.iter().filter(|each| is_move(each)).collect();
     let mut found = vec![
         (
             "started_us",
@@ -71,11 +71,25 @@ fn derived(row: &ExecutionRow, entries: &[Stored]) -> Vec<(&'static str, Cell, C
             truth(!open_doubts(entries).is_empty()),
         ),
         (
-            "fence",
-            Cell::Integer(summary.fence),
-            Cell::Integer(1 + i64::try_from(moved.len()).unwrap_or(i64::MAX)),
+            "is waiting",
+            truth(summary.status == Status::Waiting),
+            truth(end.kind == Kind::Intent && end.class == WAIT),
         ),
     ];
+    if summary.status == Status::Queued {
+        found.push((
+            "number of entries",
+            Cell::Integer(1),
+            Cell::Integer(i64::try_from(entries.len()).unwrap_or(i64::MAX)),
+        ));
+    }
+    // A queued run that was claimed may be ahead of its entries: its next commit writes the HANDOFF.
+    let was_queued = start.is_erased || member(start, "queue") != Cell::Null;
+    let is_claimed = |fence: i64| was_queued && summary.status == Status::Running && summary.fence > fence;
+    let fence = fence_of(&moved).filter(|fence| !is_claimed(*fence));
+    if let Some(fence) = fence {
+        found.push(("fence", Cell::Integer(summary.fence), Cell::Integer(fence)));
+    }
     if !start.is_erased {
         found.push(("node_id", text(&summary.node_id), member(start, "node_id")));
         found.push((
@@ -93,10 +107,10 @@ fn derived(row: &ExecutionRow, entries: &[Stored]) -> Vec<(&'static str, Cell, C
         .find(|each| each.kind == Kind::Handoff)
         .copied()
         .unwrap_or(start);
-    if !decisive.is_erased {
+    if !decisive.is_erased && fence.is_some() {
         found.push(("engine", text(&summary.engine), member(decisive, "engine")));
     }
-    if let Some(last) = moved.last().filter(|last| !last.is_erased) {
+    if let Some(last) = moved.last().filter(|last| !last.is_erased && fence.is_some()) {
         let owner = match member(last, "to") {
             Cell::Null => text(""),
             owner => owner,
@@ -113,6 +127,58 @@ fn derived(row: &ExecutionRow, entries: &[Stored]) -> Vec<(&'static str, Cell, C
         ));
     }
     found
+}
+
+/// Returns true for the entries that moved a run: another process took it over, a person resolved it, it was woken.
+fn is_move(entry: &Stored) -> bool {
+    match entry.kind {
+        Kind::Handoff | Kind::Resolved => true,
+        Kind::Result | Kind::Failed => {
+            entry.class == WAIT && (entry.is_erased || member(entry, "woken") != Cell::Null)
+        }
+        _ => false,
+    }
+}
+
+/// Returns the fence that the moves of a run prove; None where their bodies were erased.
+fn fence_of(moved: &[&Stored]) -> Option<i64> {
+    let mut fence = 1;
+    for each in moved {
+        let said = members(&each.body).and_then(|members| members.get("fence")?.get().parse().ok());
+        fence = said.unwrap_or(fence + 1);
+    }
+    moved.iter().all(|each| !each.is_erased).then_some(fence)
+}
+
+/// Returns where the row of due work of a run contradicts its status.
+pub(crate) fn due_problems(
+    transaction: &mut dyn Transaction,
+    row: &ExecutionRow,
+    entries: &[Stored],
+) -> Result<Vec<String>, JournalError> {
+    let execution = &row.summary.execution;
+    let sql = "SELECT kind, path FROM vesper_due WHERE run = ?";
+    let rows = transaction.rows(sql, &[Cell::Integer(row.id)])?;
+    let found = rows
+        .first()
+        .map(|cells| (text(cells.first()), text(cells.get(1))));
+    let status = row.summary.status;
+    let path = entries.last().map_or("", |last| &last.path);
+    let problem = match (status, found) {
+        (Status::Waiting | Status::Queued, None) => {
+            "vesper_due has no row for it, so that nothing wakes or begins it".to_owned()
+        }
+        (Status::Waiting, Some((kind, at))) if kind.clone()? == QUEUED || at.clone()? != path => {
+            format!("its row in vesper_due is not that of its wait at `{path}`")
+        }
+        (Status::Running | Status::InDoubt | Status::Ended | Status::Queued, Some((kind, _)))
+            if kind.clone()? != QUEUED =>
+        {
+            format!("it has a row of a wait in vesper_due, and is {}", status.name())
+        }
+        _ => return Ok(Vec::new()),
+    };
+    Ok(vec![format!("execution {execution}: {problem}")])
 }
 
 fn truth(is_true: bool) -> Cell {
@@ -190,9 +256,11 @@ pub(crate) fn stray_problems(transaction: &mut dyn Transaction) -> Result<Vec<St
         ("commits", format!("place / {PLACES}")),
         ("blob_uses", "run".into()),
         ("keys", "run".into()),
+        ("due", "run".into()),
+        ("signals", "run".into()),
     ] {
         let sql = format!(
-            "SELECT COUNT(*) FROM vesper_{table} WHERE NOT EXISTS (SELECT 1 FROM vesper_executions WHERE id = {run})"
+            "SELECT COUNT(*) FROM vesper_{table} WHERE {run} IS NOT NULL AND NOT EXISTS (SELECT 1 FROM vesper_executions WHERE id = {run})"
         );
         let rows = transaction.rows(&sql, &[])?;
         let count = integer(rows.first().and_then(|row| row.first()))?;

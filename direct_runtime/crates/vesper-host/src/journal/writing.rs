@@ -3,6 +3,7 @@
 use vesper_ir::json::quote;
 
 use crate::journal::batch::{Batch, Birth, Definition, Row};
+use crate::journal::due::{take_kept, write_due};
 use crate::journal::lines::Blob;
 use crate::journal::schema::PLACES;
 use crate::journal::store::{Cell, Transaction};
@@ -32,6 +33,13 @@ pub fn write_batch(transaction: &mut dyn Transaction, batch: &mut Batch) -> Resu
     if !batch.is_of_run() {
         return Ok(());
     }
+    let kept = match batch.due.clone() {
+        Some(change) => take_kept(transaction, batch, &change)?,
+        None => None,
+    };
+    if let Some(kept) = &kept {
+        batch.go_on(&kept.next);
+    }
     let now = transaction.now_us()?;
     let is_accepted = match batch.birth.clone() {
         Some(birth) => begin(transaction, batch, &birth, now)?,
@@ -44,6 +52,10 @@ pub fn write_batch(transaction: &mut dyn Transaction, batch: &mut Batch) -> Resu
             &batch.rows,
             batch.blobs.iter().map(AsRef::as_ref),
         )?;
+        if let Some(kept) = kept {
+            kept.remove(transaction)?;
+        }
+        write_due(transaction, batch, now)?;
     }
     Ok(())
 }

@@ -20,7 +20,8 @@ fn status_class(code: &str) -> Option<&str> {
 
 /// Returns true for failures of the other side as a whole: no answer, or one that reports that it cannot answer.
 ///
-/// Any other code is a response of a reachable system. So is `http_429`: it is about the rate of requests.
+/// Any other code is a response of a reachable system. So are `http_429` and `rate_limit`: they are about the rate of
+/// requests.
 pub fn is_trouble(code: &str) -> bool {
-    matches_code(&["timeout", "unavailable", "http_5xx"], code)
+    matches_code(&["timeout", "unavailable", "overloaded", "http_5xx"], code)
 }

@@ -1,7 +1,7 @@
-//! The gate: circuit breaker, concurrency and rate limit as one decision about one attempt.
+//! The gate: circuit breaker, concurrency or tokens, and rate limit as one decision about one attempt.
 //!
-//! An attempt goes out where all three let it, and only then does it take anything of any of them. Where several reject,
-//! the answer is that of the first in this order: breaker, concurrency, rate.
+//! An attempt goes out where all let it, and only then does it take anything of any of them. Where several reject, the
+//! answer is that of the first in this order: breaker, concurrency, tokens, rate.
 
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use super::concurrency::{self, Concurrency, Place};
 use super::rate_limit::{self, Moment, RateLimit};
 use super::record::{Member, record};
 use super::settings::{MAX_US, Policy, PolicyError, number};
+use super::tokens::{self, Tokens};
 
 /// Time for which an attempt waits at the gate where its execution has no time limit.
 pub const LONGEST_WAIT_US: i64 = 60_000_000;
@@ -24,6 +25,8 @@ pub struct Rule {
     pub breaker: Option<breaker::Rule>,
     pub concurrency: Option<concurrency::Rule>,
     pub rate: Option<rate_limit::Rule>,
+    /// Not beside `concurrency`: an attempt stands in one queue.
+    pub tokens: Option<tokens::Rule>,
     /// Time of an attempt.
     pub attempt_us: Option<i64>,
 }
@@ -31,7 +34,14 @@ pub struct Rule {
 impl Rule {
     /// Reads the rule of a policy.
     pub fn new(policy: &Policy) -> Result<Self, PolicyError> {
+        let tokens = tokens::Rule::new(policy)?;
+        if tokens.is_some() && policy.contains_key("concurrency") {
+            return Err(PolicyError::Invalid(
+                "policy: `concurrency` and `token_limit` are not counted under one name".to_owned(),
+            ));
+        }
         Ok(Self {
+            tokens,
             breaker: breaker::Rule::new(policy)?,
             concurrency: concurrency::Rule::new(policy)?,
             rate: rate_limit::Rule::new(policy)?,
@@ -41,7 +51,7 @@ impl Rule {
 
     /// Returns true where there is nothing to decide.
     pub fn is_open_to_all(&self) -> bool {
-        self.breaker.is_none() && self.concurrency.is_none() && self.rate.is_none()
+        self.breaker.is_none() && self.concurrency.is_none() && self.rate.is_none() && self.tokens.is_none()
     }
 
     /// Returns the longest time of an attempt that begins now, with this time left to its execution.
@@ -57,6 +67,7 @@ impl Rule {
 pub enum By {
     CircuitBreaker,
     Concurrency,
+    TokenLimit,
     RateLimit,
     /// The store cannot be reached.
     Store,
@@ -67,6 +78,7 @@ impl By {
         match self {
             Self::CircuitBreaker => "circuit_breaker",
             Self::Concurrency => "concurrency",
+            Self::TokenLimit => "token_limit",
             Self::RateLimit => "rate_limit",
             Self::Store => "store",
         }
@@ -77,6 +89,7 @@ impl By {
         let all = [
             Self::CircuitBreaker,
             Self::Concurrency,
+            Self::TokenLimit,
             Self::RateLimit,
             Self::Store,
         ];
@@ -139,7 +152,12 @@ pub fn released_record(change: Change) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// It was let out at `admitted_us` and has ended.
-    Ended { admitted_us: i64, is_failure: bool },
+    Ended {
+        admitted_us: i64,
+        is_failure: bool,
+        /// Tokens that it used; None where that is not known.
+        tokens: Option<i64>,
+    },
     /// It was not made, or its caller waits no longer.
     Abandoned,
 }
@@ -150,18 +168,20 @@ pub struct Gate {
     breaker: Option<Breaker>,
     concurrency: Option<Concurrency>,
     rate: Option<RateLimit>,
+    tokens: Option<Tokens>,
+}
+
+/// The parts of a gate that a rule is about.
+struct Parts<'a> {
+    breaker: Option<&'a mut Breaker>,
+    concurrency: Option<&'a mut Concurrency>,
+    rate: Option<&'a mut RateLimit>,
+    tokens: Option<&'a mut Tokens>,
 }
 
 impl Gate {
     /// Returns the parts that a rule is about, under its numbers; a part that was never used is new.
-    fn parts(
-        &mut self,
-        rule: &Rule,
-    ) -> (
-        Option<&mut Breaker>,
-        Option<&mut Concurrency>,
-        Option<&mut RateLimit>,
-    ) {
+    fn parts(&mut self, rule: &Rule) -> Parts<'_> {
         let breaker = rule.breaker.map(|rule| {
             let part = self.breaker.get_or_insert_with(|| Breaker::new(rule));
             part.set_rule(rule);
@@ -177,20 +197,36 @@ impl Gate {
             part.set_rule(rule);
             part
         });
-        (breaker, concurrency, rate)
+        let tokens = rule.tokens.map(|rule| {
+            let part = self.tokens.get_or_insert_with(|| Tokens::new(rule));
+            part.set_rule(rule);
+            part
+        });
+        Parts {
+            breaker,
+            concurrency,
+            rate,
+            tokens,
+        }
     }
 
-    /// Decides about an attempt that takes at most `lease_us` and begins before `before_us`. A waiter asks again under
-    /// the same name.
+    /// Decides about an attempt that uses at most `most_tokens`, takes at most `lease_us` and begins before `before_us`.
+    /// A waiter asks again under the same name.
     pub fn ask(
         &mut self,
         rule: &Rule,
         asker: &Arc<str>,
+        most_tokens: i64,
         lease_us: i64,
         before_us: i64,
         now_us: i64,
     ) -> Decision {
-        let (breaker, mut concurrency, rate) = self.parts(rule);
+        let Parts {
+            breaker,
+            mut concurrency,
+            rate,
+            mut tokens,
+        } = self.parts(rule);
         // The rate comes first, because a lease begins when the request does.
         let moment = rate.as_ref().map(|rate| rate.ask(before_us, now_us));
         let at_us = match moment {
@@ -216,6 +252,18 @@ impl Gate {
                 }
                 Place::Full => held_back = Some((By::Concurrency, now_us)),
             }
+        } else if let Some(tokens) = &mut tokens {
+            match tokens.ask(asker, most_tokens, lease_us, before_us, now_us) {
+                tokens::Place::Entered => {}
+                tokens::Place::Queued(until_us) => {
+                    return Decision::Waiting {
+                        by: By::TokenLimit,
+                        until_us,
+                        wait_us: until_us - now_us,
+                    };
+                }
+                tokens::Place::Refused(retry_at_us) => held_back = Some((By::TokenLimit, retry_at_us)),
+            }
         }
         if let (None, Some(Moment::Refused(retry_at_us))) = (held_back, moment) {
             held_back = Some((By::RateLimit, retry_at_us));
@@ -224,6 +272,9 @@ impl Gate {
             // A rejected asker holds nothing, not even its place in the queue.
             if let Some(concurrency) = concurrency {
                 concurrency.leave(asker, now_us);
+            }
+            if let Some(tokens) = tokens {
+                tokens.leave(asker, Some(0), now_us);
             }
             return Decision::Rejected {
                 by,
@@ -245,17 +296,26 @@ impl Gate {
 
     /// Frees what an attempt has taken; returns what its end did to the breaker.
     pub fn leave(&mut self, rule: &Rule, asker: &Arc<str>, ending: Ending, now_us: i64) -> Change {
-        let (breaker, concurrency, _) = self.parts(rule);
-        if let Some(concurrency) = concurrency {
+        let parts = self.parts(rule);
+        if let Some(concurrency) = parts.concurrency {
             concurrency.leave(asker, now_us);
         }
-        match (breaker, ending) {
+        if let Some(held) = parts.tokens {
+            // An attempt whose caller has gone may have been sent.
+            let used = match ending {
+                Ending::Ended { tokens, .. } => tokens,
+                Ending::Abandoned => None,
+            };
+            held.leave(asker, used, now_us);
+        }
+        match (parts.breaker, ending) {
             (None, _) => Change::None,
             (
                 Some(breaker),
                 Ending::Ended {
                     admitted_us,
                     is_failure,
+                    ..
                 },
             ) => breaker.end(asker, admitted_us, is_failure, now_us),
             (Some(breaker), Ending::Abandoned) => {
@@ -270,5 +330,16 @@ impl Gate {
         self.breaker.as_ref().is_none_or(|part| part.is_idle(now_us))
             && self.concurrency.as_ref().is_none_or(|part| part.is_idle(now_us))
             && self.rate.as_ref().is_none_or(|part| part.is_idle(now_us))
+            && self.tokens.as_ref().is_none_or(|part| part.is_idle(now_us))
+    }
+
+    /// Returns the time that a request for one token would wait for rate and tokens. Nothing changes.
+    pub fn pressure_us(&mut self, rule: &Rule, now_us: i64) -> i64 {
+        let parts = self.parts(rule);
+        let rate_us = match parts.rate.map(|rate| rate.ask(i64::MAX, now_us)) {
+            Some(Moment::Granted { at_us, .. } | Moment::Refused(at_us)) => at_us - now_us,
+            None => 0,
+        };
+        rate_us.max(parts.tokens.map_or(0, |tokens| tokens.wait_us(now_us)))
     }
 }

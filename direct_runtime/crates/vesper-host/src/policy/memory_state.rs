@@ -8,7 +8,7 @@ use super::breaker::Change;
 use super::gate::{Decision, Ending, Gate, Rule};
 use super::is_trouble;
 use super::settings::PolicyError;
-use super::state::{Admission, CLOCK_STEP_US, Question, Store, Token, open_to_all};
+use super::state::{Admission, CLOCK_STEP_US, Demand, Question, Store, Token, open_to_all};
 use crate::messages::grouped;
 use crate::per_process::PerProcess;
 use crate::sources::{Sources, SystemSources};
@@ -81,6 +81,7 @@ impl MemoryState {
         &self,
         name: &Arc<str>,
         rule: &Rule,
+        demand: Demand,
         now_us: i64,
         deadline_us: Option<i64>,
         waiting: Option<&Token>,
@@ -88,14 +89,17 @@ impl MemoryState {
         if rule.is_open_to_all() {
             return Ok(open_to_all(now_us));
         }
-        let question = Question::new(&*self.sources, rule, now_us, deadline_us, waiting);
+        let question = Question::new(&*self.sources, rule, demand, now_us, deadline_us, waiting);
         // A panic leaves an entry as it was before the step, or after it.
         let mut names = self.names.get().lock().unwrap_or_else(PoisonError::into_inner);
         let entry = names.entry(name, now_us, self.max_names)?;
         let now_us = entry.last_us;
         let asker = &question.asker;
         let before_us = now_us + question.left_us;
-        let decision = entry.gate.ask(rule, asker, question.lease_us, before_us, now_us);
+        let (most_tokens, lease_us) = (question.most_tokens, question.lease_us);
+        let decision = entry
+            .gate
+            .ask(rule, asker, most_tokens, lease_us, before_us, now_us);
         match decision {
             Decision::Rejected { .. } => {
                 return Ok(Admission {
@@ -126,16 +130,30 @@ impl MemoryState {
         })
     }
 
-    pub fn release(&self, token: &Token, failure_code: Option<&str>, now_us: i64) -> Change {
+    pub fn release(
+        &self,
+        token: &Token,
+        failure_code: Option<&str>,
+        tokens: Option<i64>,
+        now_us: i64,
+    ) -> Change {
         let ending = Ending::Ended {
             admitted_us: token.admitted_us,
             is_failure: failure_code.is_some_and(is_trouble),
+            tokens,
         };
         self.leave(token, ending, now_us)
     }
 
     pub fn abandon(&self, token: &Token, now_us: i64) {
         self.leave(token, Ending::Abandoned, now_us);
+    }
+
+    /// Returns the time that another attempt would wait for rate and tokens now.
+    pub fn pressure_us(&self, name: &str, rule: &Rule, now_us: i64) -> i64 {
+        let mut names = self.names.get().lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = names.known(name, now_us);
+        entry.map_or(0, |entry| entry.gate.pressure_us(rule, entry.last_us))
     }
 
     /// Returns the number of names that are kept.

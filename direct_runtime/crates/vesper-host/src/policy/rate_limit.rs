@@ -65,6 +65,18 @@ impl RateLimit {
         Self { rule, arrival: 0 }
     }
 
+    /// Returns the limit with the arrival time that a store kept.
+    #[must_use]
+    pub fn resumed(&self, arrival_us: i64) -> Self {
+        let arrival = i128::from(arrival_us) * i128::from(self.rule.limit);
+        Self { arrival, ..*self }
+    }
+
+    /// Returns the theoretical arrival time of the next request in microseconds, rounded up.
+    pub fn arrival_us(&self) -> i64 {
+        i64::try_from(ceiling(self.arrival, self.rule.limit)).unwrap_or(i64::MAX)
+    }
+
     /// Continues under another rule: a node was deployed anew while its requests were counted.
     pub fn set_rule(&mut self, rule: Rule) {
         if rule != self.rule {

@@ -1,7 +1,7 @@
 //! The state of policies in Redis: limits that hold over all processes that share it.
 //!
 //! An `acquire` and a `release` are one script each, so that no other step comes in between, and the clock is that of
-//! Redis, so that all processes agree on it. The scripts decide as `gate` does; a test compares the two. A name has five
+//! Redis, so that all processes agree on it. The scripts decide as `gate` does; a test compares the two. A name has six
 //! keys under one hash tag, and each expires some time after it has stopped to matter.
 //!
 //! Where Redis cannot be reached, limits hold in each process alone (`is_local`), or effects are refused. Either is
@@ -12,52 +12,46 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
-
 use super::breaker::Change;
-use super::concurrency::{ASK_AGAIN_US, LONGEST_PAUSE_US, MAX_WAITING, PATIENCE_US};
 use super::gate::{By, Decision, Rule};
 use super::is_trouble;
 use super::memory_state::MemoryState;
-use super::settings::PolicyError;
-use super::state::{Admission, CLOCK_STEP_US, Question, Store, Token, hex, open_to_all};
-use crate::resp::{Address, Client, Reply, RespError, Word, refusal_class};
+use super::redis_script::Script;
+use super::settings::{MAX_US, PolicyError};
+use super::state::{Admission, CLOCK_STEP_US, Demand, Question, Store, Token, open_to_all};
+use super::waiters::{ASK_AGAIN_US, LONGEST_PAUSE_US, MAX_WAITING, PATIENCE_US};
+use crate::resp::{Address, Client, Reply, RespError, Word};
 use crate::sources::{Sources, SystemSources};
 
 /// Keys of one name: a hash; askers that failed, by time; askers inside, by the end of the lease; waiters, by the order
-/// of coming; waiters, by the end of their patience.
-const KEYS: [&str; 5] = ["state", "failures", "inside", "queue", "kept"];
+/// of coming; waiters, by the end of their patience; the holds of askers.
+const KEYS: [&str; 6] = ["state", "failures", "inside", "queue", "kept", "holds"];
 /// Time for which a key is kept longer than it matters.
 const SPARE_US: i64 = 60_000_000;
 
-/// A script, and the hash under which Redis keeps it.
-struct Script {
-    text: String,
-    hash: String,
-}
-
-impl Script {
-    /// A Lua number is a double: every number here is whole and below 2^53 (`settings::MAX_US`), hence exact.
-    fn new(body: &str) -> Self {
-        let text = format!(
-            "local ASK_AGAIN, LONGEST_PAUSE = {ASK_AGAIN_US}, {LONGEST_PAUSE_US}\n\
-             local PATIENCE, MAX_WAITING = {PATIENCE_US}, {MAX_WAITING}\n\
-             local CLOCK_STEP, SPARE = {CLOCK_STEP_US}, {SPARE_US}\n\n{}\n{body}",
-            include_str!("redis/common.lua"),
-        );
-        let hash = digest(&SHA1_FOR_LEGACY_USE_ONLY, text.as_bytes());
-        let hash = hex(hash.as_ref());
-        Self { text, hash }
-    }
+/// Returns a script. A Lua number is a double: every number here is whole and below 2^53 (`settings::MAX_US`), hence
+/// exact.
+fn script(body: &str) -> Script {
+    Script::new(format!(
+        "local ASK_AGAIN, LONGEST_PAUSE = {ASK_AGAIN_US}, {LONGEST_PAUSE_US}\n\
+         local PATIENCE, MAX_WAITING = {PATIENCE_US}, {MAX_WAITING}\n\
+         local CLOCK_STEP, SPARE, MAX_US = {CLOCK_STEP_US}, {SPARE_US}, {MAX_US}\n\n{}\n{body}",
+        include_str!("redis/common.lua"),
+    ))
 }
 
 /// Arguments: asker, time (of Redis where it is empty), time that it may wait, its lease; failures, window and open time
-/// of the breaker; places; the rate, the distance of two requests and the time by which one may come early, each of the
-/// two in two numbers. Returns the decision, the policy that made it, the time to wait, and the time.
-static ACQUIRE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("redis/acquire.lua")));
+/// of the breaker; places; the time in which a bucket of tokens fills, and the hold; the rate, the distance of two
+/// requests and the time by which one may come early, each of the two in two numbers. Returns the decision, the policy
+/// that made it, the time to wait, and the time.
+static ACQUIRE: LazyLock<Script> = LazyLock::new(|| script(include_str!("redis/acquire.lua")));
 /// Arguments: asker, time, `failed`, `answered` or `abandoned`, the moment of admission; the numbers of the breaker;
-/// places. Returns the change of the breaker.
-static LEAVE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("redis/leave.lua")));
+/// places; the time in which a bucket of tokens fills, and the tokens that were used, as a time, or -1 where they are not
+/// known. Returns the change of the breaker.
+static LEAVE: LazyLock<Script> = LazyLock::new(|| script(include_str!("redis/leave.lua")));
+
+/// Arguments: asker, time; then as those of `ACQUIRE` from the places on. Returns the time that another asker would wait.
+static PRESSURE: LazyLock<Script> = LazyLock::new(|| script(include_str!("redis/pressure.lua")));
 
 /// Receiver of messages about outages.
 pub trait OutageLog: Send + Sync {
@@ -122,6 +116,7 @@ impl RedisState {
         &self,
         name: &Arc<str>,
         rule: &Rule,
+        demand: Demand,
         now_us: i64,
         deadline_us: Option<i64>,
         waiting: Option<&Token>,
@@ -129,14 +124,20 @@ impl RedisState {
         if rule.is_open_to_all() {
             return Ok(open_to_all(now_us));
         }
-        let question = Question::new(&*self.sources, rule, now_us, deadline_us, waiting);
+        let question = Question::new(&*self.sources, rule, demand, now_us, deadline_us, waiting);
         let mut arguments = vec![Word::Number(question.left_us), Word::Number(question.lease_us)];
         arguments.extend(shared_arguments(rule).map(Word::Number));
+        let hold_us = rule
+            .tokens
+            .map_or(0, |tokens| tokens.time_us(question.most_tokens));
+        arguments.extend([Word::Number(burst_us(rule)), Word::Number(hold_us)]);
         arguments.extend(pace_arguments(rule).map(Word::Number));
         let reply = self.ask(&ACQUIRE, name, &question.asker, arguments, read_answer);
         let Some(answer) = reply.await else {
             if self.options.is_local {
-                return self.local.acquire(name, rule, now_us, deadline_us, waiting);
+                return self
+                    .local
+                    .acquire(name, rule, demand, now_us, deadline_us, waiting);
             }
             let wait_us = i64::try_from(self.options.pause.as_micros()).unwrap_or(i64::MAX);
             let decision = Decision::Rejected {
@@ -178,18 +179,40 @@ impl RedisState {
         })
     }
 
-    pub async fn release(&self, token: &Token, failure_code: Option<&str>, now_us: i64) -> Change {
+    pub async fn release(
+        &self,
+        token: &Token,
+        failure_code: Option<&str>,
+        tokens: Option<i64>,
+        now_us: i64,
+    ) -> Change {
         if token.store != Store::Redis {
-            return self.local.release(token, failure_code, now_us);
+            return self.local.release(token, failure_code, tokens, now_us);
         }
         let is_failure = failure_code.is_some_and(is_trouble);
-        self.leave(token, if is_failure { "failed" } else { "answered" })
-            .await
+        let ending = if is_failure { "failed" } else { "answered" };
+        self.leave(token, ending, tokens).await
+    }
+
+    pub async fn pressure_us(&self, name: &Arc<str>, rule: &Rule, now_us: i64) -> i64 {
+        let mut arguments = vec![Word::Number(0); 5];
+        arguments.extend([
+            Word::Number(rule.concurrency.map_or(0, |rule| rule.limit)),
+            Word::Number(burst_us(rule)),
+            Word::Number(rule.tokens.map_or(0, |tokens| tokens.time_us(1))),
+        ]);
+        arguments.extend(pace_arguments(rule).map(Word::Number));
+        let read = |reply: &Reply| reply.text()?.parse().ok();
+        match self.ask(&PRESSURE, name, "", arguments, read).await {
+            Some(wait_us) => wait_us,
+            None if self.options.is_local => self.local.pressure_us(name, rule, now_us),
+            None => 0,
+        }
     }
 
     pub async fn abandon(&self, token: &Token, now_us: i64) {
         if token.store == Store::Redis {
-            self.leave(token, "abandoned").await;
+            self.leave(token, "abandoned", None).await;
         } else {
             self.local.abandon(token, now_us);
         }
@@ -200,9 +223,17 @@ impl RedisState {
     }
 
     /// Reports the end of an attempt. Where Redis cannot be told, leases end by themselves and the failure is lost.
-    async fn leave(&self, token: &Token, ending: &str) -> Change {
+    async fn leave(&self, token: &Token, ending: &str, tokens: Option<i64>) -> Change {
         let mut arguments = vec![Word::Text(ending), Word::Number(token.admitted_us)];
         arguments.extend(shared_arguments(&token.rule).map(Word::Number));
+        let used_us = token
+            .rule
+            .tokens
+            .and_then(|rule| tokens.map(|tokens| rule.time_us(tokens)));
+        arguments.extend([
+            Word::Number(burst_us(&token.rule)),
+            Word::Number(used_us.unwrap_or(-1)),
+        ]);
         let read = |reply: &Reply| Change::from_name(reply.text()?);
         let reply = self.ask(&LEAVE, &token.name, &token.asker, arguments, read);
         reply.await.unwrap_or(Change::None)
@@ -228,12 +259,15 @@ impl RedisState {
         words.push(Word::Text(asker));
         words.push(clock.map_or(Word::Text(""), Word::Number));
         words.extend(arguments);
-        match self.run_script(script, words).await.and_then(|reply| {
-            read(&reply).ok_or_else(|| RespError {
-                class: "InvalidResponse",
-                message: "the script gave another reply".to_owned(),
-            })
-        }) {
+        match script
+            .run(&self.client, KEYS.len(), words)
+            .await
+            .and_then(|reply| {
+                read(&reply).ok_or_else(|| RespError {
+                    class: "InvalidResponse",
+                    message: "the script gave another reply".to_owned(),
+                })
+            }) {
             Ok(found) => {
                 if self.is_down.swap(false, Ordering::Relaxed) {
                     self.is_reporting.store(true, Ordering::Relaxed);
@@ -248,38 +282,6 @@ impl RedisState {
                 self.is_down.store(true, Ordering::Relaxed);
                 self.report(&error);
                 None
-            }
-        }
-    }
-
-    async fn run_script(&self, script: &Script, words: Vec<Word<'_>>) -> Result<Reply, RespError> {
-        let count = i64::try_from(KEYS.len()).unwrap_or_default();
-        let mut command = vec![
-            Word::Text("EVALSHA"),
-            Word::Text(&script.hash),
-            Word::Number(count),
-        ];
-        command.extend(words);
-        let mut commands = [command];
-        loop {
-            let reply = self.client.run_repeatable(&commands).await?.pop();
-            let reply = reply.unwrap_or(Reply::Null);
-            let Reply::Refused(refusal) = reply else {
-                return Ok(reply);
-            };
-            let class = refusal_class(&refusal);
-            match commands.first_mut().map(Vec::as_mut_slice) {
-                // A server that was started anew does not know the script.
-                Some([verb @ Word::Text("EVALSHA"), body, ..]) if class == "NoScriptError" => {
-                    *verb = Word::Text("EVAL");
-                    *body = Word::Text(&script.text);
-                }
-                _ => {
-                    return Err(RespError {
-                        class,
-                        message: refusal,
-                    });
-                }
             }
         }
     }
@@ -331,6 +333,11 @@ fn read_answer(reply: &Reply) -> Option<Answer> {
         wait_us: wait_us.text()?.parse().ok()?,
         store_us: store_us.text()?.parse().ok()?,
     })
+}
+
+/// Returns the time in which a bucket of tokens fills; zero without one.
+fn burst_us(rule: &Rule) -> i64 {
+    rule.tokens.map_or(0, |tokens| tokens.burst_us())
 }
 
 fn shared_arguments(rule: &Rule) -> [i64; 4] {

@@ -4,6 +4,7 @@ use crate::messages::grouped;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use vesper_ir::budget::Budget;
 
 pub use crate::run::contract::Setting;
 
@@ -97,6 +98,14 @@ pub fn words<'a>(policy: &'a Policy, key: &str) -> Result<Option<&'a [Arc<str>]>
     }
 }
 
+/// Returns the budgets of the policy, outermost first.
+pub fn budgets(policy: &Policy) -> &[Budget] {
+    match policy.get("budgets") {
+        Some(Setting::Budgets(budgets)) => budgets,
+        _ => &[],
+    }
+}
+
 /// Formats a setting for a message.
 fn shown(setting: &Setting) -> String {
     match setting {
@@ -107,5 +116,6 @@ fn shown(setting: &Setting) -> String {
             let comma = if texts.len() == 1 { "," } else { "" };
             format!("({}{comma})", texts.join(", "))
         }
+        Setting::Budgets(budgets) => format!("{} budgets", budgets.len()),
     }
 }

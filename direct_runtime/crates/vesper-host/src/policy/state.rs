@@ -48,6 +48,15 @@ impl Token {
     }
 }
 
+/// Part of a question that is not the same for all attempts under a rule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Demand {
+    /// The most tokens that the attempt uses.
+    pub most_tokens: i64,
+    /// Time for which it waits; by default as long as its execution may, and at most a minute without a limit.
+    pub patience_us: Option<i64>,
+}
+
 /// Answer to an `acquire`.
 #[derive(Clone, Debug)]
 pub struct Admission {
@@ -70,21 +79,42 @@ impl PolicyState {
         &self,
         name: &Arc<str>,
         rule: &Rule,
+        demand: Demand,
         now_us: i64,
         deadline_us: Option<i64>,
         waiting: Option<&Token>,
     ) -> Result<Admission, PolicyError> {
         match self {
-            Self::Memory(state) => state.acquire(name, rule, now_us, deadline_us, waiting),
-            Self::Redis(state) => state.acquire(name, rule, now_us, deadline_us, waiting).await,
+            Self::Memory(state) => state.acquire(name, rule, demand, now_us, deadline_us, waiting),
+            Self::Redis(state) => {
+                state
+                    .acquire(name, rule, demand, now_us, deadline_us, waiting)
+                    .await
+            }
         }
     }
 
-    /// Reports the end of an attempt: with a code, or without where it succeeded. A second or late report does no harm.
-    pub async fn release(&self, token: &Token, failure_code: Option<&str>, now_us: i64) -> Change {
+    /// Reports the end of an attempt: with a code, or without where it succeeded, and with the tokens that it used where
+    /// they are known. A second or late report does no harm.
+    pub async fn release(
+        &self,
+        token: &Token,
+        failure_code: Option<&str>,
+        tokens: Option<i64>,
+        now_us: i64,
+    ) -> Change {
         match self {
-            Self::Memory(state) => state.release(token, failure_code, now_us),
-            Self::Redis(state) => state.release(token, failure_code, now_us).await,
+            Self::Memory(state) => state.release(token, failure_code, tokens, now_us),
+            Self::Redis(state) => state.release(token, failure_code, tokens, now_us).await,
+        }
+    }
+
+    /// Returns the time that another attempt would wait for rate and tokens now; zero where it would not. Nothing is
+    /// taken, and a store that cannot be reached reports none.
+    pub async fn pressure_us(&self, name: &Arc<str>, rule: &Rule, now_us: i64) -> i64 {
+        match self {
+            Self::Memory(state) => state.pressure_us(name, rule, now_us),
+            Self::Redis(state) => state.pressure_us(name, rule, now_us).await,
         }
     }
 
@@ -111,6 +141,7 @@ impl PolicyState {
 pub(super) struct Question {
     pub(super) asker: Arc<str>,
     pub(super) asked_us: i64,
+    pub(super) most_tokens: i64,
     /// Time for which the attempt may wait before it begins.
     pub(super) left_us: i64,
     pub(super) lease_us: i64,
@@ -120,23 +151,30 @@ impl Question {
     pub(super) fn new(
         sources: &dyn Sources,
         rule: &Rule,
+        demand: Demand,
         now_us: i64,
         deadline_us: Option<i64>,
         waiting: Option<&Token>,
     ) -> Self {
         let asked_us = waiting.map_or(now_us, |token| token.asked_us);
         let left_us = deadline_us.map(|deadline_us| deadline_us.saturating_sub(now_us).clamp(0, MAX_US));
+        // Who does not wait begins in this very microsecond.
+        let patience_us = demand
+            .patience_us
+            .map_or(MAX_US, |patience_us| patience_us.max(1));
+        let most_us = left_us.unwrap_or((asked_us + gate::LONGEST_WAIT_US - now_us).max(0));
         Self {
             asker: waiting.map_or_else(|| new_asker(sources), |token| Arc::clone(&token.asker)),
             asked_us,
-            left_us: left_us.unwrap_or((asked_us + gate::LONGEST_WAIT_US - now_us).max(0)),
+            most_tokens: demand.most_tokens,
+            left_us: most_us.min((asked_us + patience_us - now_us).max(0)),
             lease_us: rule.lease_us(left_us),
         }
     }
 }
 
 /// Returns a name that no other attempt has, in any process.
-fn new_asker(sources: &dyn Sources) -> Arc<str> {
+pub(crate) fn new_asker(sources: &dyn Sources) -> Arc<str> {
     let mut bytes = [0_u8; 12];
     // Without random bytes the clock still distinguishes attempts.
     if sources.fill(&mut bytes).is_err() {

@@ -3,7 +3,6 @@
 //! The machines of `policy` decide; here are the clock, the draws and the waits. Each decision beyond a first attempt is
 //! a VALUE in the journal.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use vesper_interp::Request;
@@ -15,17 +14,17 @@ use crate::policy::breaker::Change;
 use crate::policy::gate::{self, released_record};
 use crate::policy::retry::{self, Retry};
 use crate::policy::settings::PolicyError;
-use crate::policy::state::{PolicyState, Token};
+use crate::policy::state::Demand;
+use crate::policy::{Limiter, Place, duration, held_back};
+use crate::run::budgets::Charge;
 use crate::run::metrics;
 use crate::run::outcome::RunError;
-use crate::run::running::{Pace, Running, Services, micros};
+use crate::run::running::{Pace, Running, micros};
 use crate::run::settling::Admitted;
-use crate::runtime;
+use crate::run::trace::OpenSpan;
 
 /// Least time of an attempt.
 const MIN_TIMEOUT_US: i64 = 1000;
-/// Waits below this time block: timers count in milliseconds, and limits in microseconds.
-const MIN_TIMER: Duration = Duration::from_millis(1);
 
 /// One request with the rules of its attempts.
 #[derive(Clone, Copy)]
@@ -35,6 +34,7 @@ struct Attempts<'a> {
     admitted: Admitted<'a>,
     deadline_us: Option<i64>,
     is_repeat: bool,
+    span: Option<&'a OpenSpan>,
 }
 
 impl From<PolicyError> for RunError {
@@ -50,6 +50,7 @@ impl Running {
         request: &Request,
         admitted: Admitted<'_>,
         is_repeat: bool,
+        span: Option<&OpenSpan>,
     ) -> Result<Result<Value, Failure>, RunError> {
         let plan = admitted.plan();
         let is_paced = self.services.pace == Pace::Policies;
@@ -63,16 +64,18 @@ impl Running {
                 None
             },
             is_repeat,
+            span,
         };
         if plan.policy.is_empty() || self.services.pace == Pace::Once {
-            return settled(attempts.attempt(1).await);
+            return settled(attempts.attempt(1).await?);
         }
         let rule = gate::Rule::new(&plan.policy)?;
-        let gate = Some(rule).filter(|rule| is_paced && !rule.is_open_to_all());
+        let gate = self.services.limiter().filter(|_| !rule.is_open_to_all());
+        let gate = gate.as_ref().map(|limiter| (limiter, &rule));
         if gate.is_none() && !plan.policy.contains_key("attempts") {
-            return settled(attempts.attempt(1).await);
+            return settled(attempts.attempt(1).await?);
         }
-        attempts.repeat(gate.as_ref()).await
+        attempts.repeat(gate).await
     }
 }
 
@@ -86,7 +89,7 @@ fn settled(result: Result<Value, AttemptError>) -> Result<Result<Value, Failure>
 
 impl Attempts<'_> {
     /// Makes attempts until one succeeds or the retries are over.
-    async fn repeat(self, gate: Option<&gate::Rule>) -> Result<Result<Value, Failure>, RunError> {
+    async fn repeat(self, gate: Option<(&Limiter, &gate::Rule)>) -> Result<Result<Value, Failure>, RunError> {
         let plan = self.admitted.plan();
         let is_repeatable = self.request.class != EffectClass::Unsafe;
         let mut retry = Retry::new(retry::Rule::new(&plan.policy, is_repeatable)?, self.deadline_us);
@@ -94,8 +97,8 @@ impl Attempts<'_> {
         let mut may_have_happened = false;
         loop {
             let result = match gate {
-                Some(rule) => self.attempt_within(rule, number).await?,
-                None => self.attempt(number).await,
+                Some(gate) => self.attempt_within(gate, number).await?,
+                None => self.attempt(number).await?,
             };
             let mut failure = match settled(result)? {
                 Ok(value) => return Ok(Ok(value)),
@@ -103,6 +106,9 @@ impl Attempts<'_> {
             };
             may_have_happened |= failure.may_have_happened;
             failure.may_have_happened = may_have_happened;
+            if self.running.control.is_stopped() || failure.code.name() == "budget_exceeded" {
+                return Ok(Err(failure));
+            }
             let decision = self.decide(&mut retry, &failure)?;
             self.note(&decision.to_record(), number)?;
             match decision {
@@ -111,8 +117,8 @@ impl Attempts<'_> {
                     attempt, delay_us, ..
                 } => {
                     metrics::count_retry(self.node(), self.request);
-                    if self.running.services.pace == Pace::Policies {
-                        self.wait(delay_us).await;
+                    if let Some(limiter) = self.running.services.limiter() {
+                        limiter.wait(delay_us).await;
                     }
                     number = attempt;
                 }
@@ -138,32 +144,44 @@ impl Attempts<'_> {
         ))
     }
 
-    /// Makes one attempt.
-    async fn attempt(self, number: i64) -> Result<Value, AttemptError> {
-        let timeout = self.time_left();
+    /// Makes one attempt that its budgets admit.
+    async fn attempt(self, number: i64) -> Result<Result<Value, AttemptError>, RunError> {
         let is_repeat = self.is_repeat || number > 1;
-        self.running
-            .attempt(self.request, self.admitted, timeout, is_repeat)
-            .await
+        let (running, request, admitted) = (self.running, self.request, self.admitted);
+        let claimed = running.claim(request, admitted.plan(), self.time_left(), number);
+        let mut claimed = match claimed.await? {
+            Ok(claimed) => claimed,
+            Err(refused) => return Ok(Err(refused.into())),
+        };
+        let times = (claimed.timeout, is_repeat, self.deadline_us);
+        let result = running.attempt(request, admitted, times, number, self.span).await;
+        let charge = Charge::of(&result);
+        let used = running
+            .settle_claim(&mut claimed, charge, request, number)
+            .await?;
+        if let (Some(span), Some(used)) = (self.span, used) {
+            span.add_usage(&used);
+        }
+        Ok(result)
     }
 
     /// Makes one attempt that the limits which runs share admit.
     async fn attempt_within(
         self,
-        rule: &gate::Rule,
+        gate: (&Limiter, &gate::Rule),
         number: i64,
     ) -> Result<Result<Value, AttemptError>, RunError> {
-        let mut place = match self.admit(rule, number).await? {
+        let mut place = match self.admit(gate, number).await? {
             Ok(place) => place,
             Err(rejected) => return Ok(Err(rejected.into())),
         };
-        let result = self.attempt(number).await;
+        let result = self.attempt(number).await?;
         let code = match &result {
             Err(AttemptError::Failed(failure)) => Some(failure.code.name()),
             _ => None,
         };
-        let change = place.release(code).await;
-        if rule.breaker.is_some() {
+        let change = place.release(code, None).await;
+        if gate.1.breaker.is_some() {
             metrics::breaker(self.node(), self.limits_name()).ended(change, code);
         }
         if change != Change::None {
@@ -173,49 +191,28 @@ impl Attempts<'_> {
     }
 
     /// Waits until the attempt may go out; returns a failure where it may not go out in time.
-    async fn admit(self, rule: &gate::Rule, number: i64) -> Result<Result<Place, Failure>, RunError> {
-        let services = &self.running.services;
-        let name = &self.admitted.plan().limits_name;
-        let mut waiting: Option<Place> = None;
-        loop {
-            let now_us = services.sources.monotonic_us();
-            let token = waiting.as_ref().and_then(|place| place.token.as_ref());
-            let policies = &services.policies;
-            let admission = policies
-                .acquire(name, rule, now_us, self.deadline_us, token)
-                .await?;
-            let decision = admission.decision;
-            let is_first = waiting.is_none();
-            if let Some(mut before) = waiting.take() {
-                before.token = None; // the new token is of the same place
-            }
-            let place = Place {
-                services: Arc::clone(services),
-                token: admission.token,
-            };
+    async fn admit(
+        self,
+        (limiter, rule): (&Limiter, &gate::Rule),
+        number: i64,
+    ) -> Result<Result<Place, Failure>, RunError> {
+        let note = |decision: gate::Decision, is_first: bool| -> Result<(), RunError> {
             if rule.breaker.is_some() {
                 metrics::breaker(self.node(), self.limits_name()).decided(decision);
             }
-            let wait_us = decision.wait_us();
-            if let gate::Decision::Rejected { by, .. } = decision {
+            let is_noted = match decision {
+                gate::Decision::Rejected { .. } => true,
+                _ => is_first && decision.wait_us() > 0,
+            };
+            if is_noted {
                 self.note(&decision.to_record(), number)?;
-                let by = by.name().replace('_', " ");
-                let mut failure =
-                    Failure::new("unavailable", format!("held back by its {by}: it was not sent"));
-                failure.retry_after = (wait_us > 0).then(|| duration(wait_us));
-                return Ok(Err(failure));
             }
-            if wait_us > 0 {
-                if is_first {
-                    self.note(&decision.to_record(), number)?;
-                }
-                self.wait(wait_us).await;
-            }
-            if let gate::Decision::Admitted { .. } = decision {
-                return Ok(Ok(place));
-            }
-            waiting = Some(place);
-        }
+            Ok(())
+        };
+        let name = &self.admitted.plan().limits_name;
+        let demand = Demand::default();
+        let admitted = limiter.admit(name, rule, demand, self.deadline_us, note).await?;
+        Ok(admitted.map_err(|decision| held_back("unavailable", decision)))
     }
 
     fn node(&self) -> &str {
@@ -224,16 +221,6 @@ impl Attempts<'_> {
 
     fn limits_name(&self) -> &str {
         &self.admitted.plan().limits_name
-    }
-
-    /// Waits between two attempts, by the scale of the sources.
-    async fn wait(self, us: i64) {
-        let time = duration(us).mul_f64(self.running.services.sources.wait_scale());
-        if time < MIN_TIMER {
-            std::thread::sleep(time);
-        } else {
-            tokio::time::sleep(time).await;
-        }
     }
 
     /// Appends a decision about an attempt.
@@ -253,42 +240,4 @@ impl Attempts<'_> {
         let left_us = (deadline_us - self.running.services.sources.monotonic_us()).max(MIN_TIMEOUT_US);
         Some(own.map_or(duration(left_us), |own| own.min(duration(left_us))))
     }
-}
-
-/// A place within limits that runs share. Where its future is dropped, the place is given back: the attempt was not made,
-/// or its caller has gone.
-struct Place {
-    services: Arc<Services>,
-    token: Option<Token>,
-}
-
-impl Place {
-    async fn release(&mut self, code: Option<&str>) -> Change {
-        let now_us = self.services.sources.monotonic_us();
-        let Some(token) = &self.token else {
-            return Change::None;
-        };
-        let change = self.services.policies.release(token, code, now_us).await;
-        self.token = None;
-        change
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let Some(token) = self.token.take() else { return };
-        let now_us = self.services.sources.monotonic_us();
-        match &*self.services.policies {
-            PolicyState::Memory(state) => state.abandon(&token, now_us),
-            PolicyState::Redis(_) => {
-                let services = Arc::clone(&self.services);
-                // Without a runtime the place is free when its lease ends.
-                let _ = runtime::spawn(async move { services.policies.abandon(&token, now_us).await });
-            }
-        }
-    }
-}
-
-fn duration(us: i64) -> Duration {
-    Duration::from_micros(u64::try_from(us).unwrap_or_default())
 }

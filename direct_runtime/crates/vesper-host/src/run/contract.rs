@@ -6,17 +6,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use vesper_interp::{Completion, Request};
+use vesper_ir::budget::Budget;
 use vesper_ir::{Effect, EffectClass, FailureCode, Type, Value};
 
 pub use crate::effect::Broken;
-use crate::effect::{Failure, Performer, Secrets};
+use crate::effect::{ChunkSink, Failure, Performer, Secrets};
 use crate::journal::{Entry, JournalError};
+use crate::model::Catalog;
 use crate::run::outcome::Outcome;
+
+pub use crate::run::budgets::AmbientBudget;
 
 /// State of an execution after it was advanced.
 #[derive(Debug)]
 pub enum Step {
-    /// The requests of one wave, in written order. Engines make one request at a time so far.
+    /// The requests of one wave, in written order.
     Blocked(Vec<Request>),
     Done(Ended),
 }
@@ -71,6 +75,7 @@ pub enum Setting {
     Integer(i64),
     Text(Arc<str>),
     Texts(Vec<Arc<str>>),
+    Budgets(Vec<Budget>),
 }
 
 /// A request of a node, known before it is made.
@@ -143,6 +148,16 @@ pub trait Performers: Send + Sync {
     fn redact(&self, text: String) -> String;
 
     fn secrets(&self) -> &dyn Secrets;
+
+    /// Returns the listener to the answers of a run while they are under way; None where nothing listens.
+    fn sink(&self, _execution: &str) -> Option<Arc<dyn ChunkSink>> {
+        None
+    }
+
+    /// Returns the configured models, for what a request can cost.
+    fn models(&self) -> Option<&Catalog> {
+        None
+    }
 }
 
 /// Completion of a request that is copied from a trace.
@@ -151,6 +166,16 @@ pub struct Copied {
     pub result: Result<Value, Failure>,
     /// The id of the trace.
     pub replayed: Arc<str>,
+}
+
+/// Report about a budget of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BudgetNotice<'a> {
+    /// `warned` or `alerted`.
+    pub kind: &'static str,
+    pub path: &'a str,
+    pub budget: &'a str,
+    pub text: String,
 }
 
 /// Watcher of a run.
@@ -173,6 +198,9 @@ pub trait Watcher: Send + Sync {
     fn ending(&self, _outcome: &Outcome) -> Result<(), JournalError> {
         Ok(())
     }
+
+    /// Learns that a request did not fit a budget, or that a share of one is used.
+    fn budget(&self, _notice: &BudgetNotice<'_>) {}
 
     /// Learns of an unexpected event, for the log.
     fn warn(&self, _message: &str) {}

@@ -5,16 +5,20 @@ use std::time::Duration;
 use vesper_interp::Request;
 use vesper_ir::Value;
 use vesper_metrics::{
-    BREAKER_STATE, EFFECT_DURATION, EFFECTS_RETRIES, EFFECTS_TOTAL, Gauge, count, gauge, observe,
+    BREAKER_STATE, BUDGETS_EVENTS, EFFECT_DURATION, EFFECTS_RETRIES, EFFECTS_TOTAL, Gauge, MODELS_COST,
+    MODELS_TOKENS, count, gauge, observe,
 };
 
 use crate::effect::Failure;
+use crate::model::Spent;
 use crate::policy::breaker::Change;
 use crate::policy::gate::{By, Decision};
 
 const CLOSED: f64 = 0.0;
 const HALF_OPEN: f64 = 1.0;
 const OPEN: f64 = 2.0;
+/// Units of `Usd` in a billionth of a dollar.
+const UNITS_PER_BILLIONTH: u128 = 1000;
 
 /// Counts an effect with all its attempts.
 pub(super) fn count_effect(node: &str, request: &Request, result: &Result<Value, Failure>, took: Duration) {
@@ -22,6 +26,21 @@ pub(super) fn count_effect(node: &str, request: &Request, result: &Result<Value,
     let code = result.as_ref().err().map(|failure| failure.code.name());
     count(EFFECTS_TOTAL, &[node, effect, code.unwrap_or("ok")], 1);
     observe(EFFECT_DURATION, &[node, effect], took);
+}
+
+/// Counts the tokens of an attempt, and its cost in billionths of a dollar.
+pub(super) fn count_usage(node: &str, request: &Request, used: &Spent) {
+    let model = request.fixed.iter().find(|(name, _)| &**name == "model");
+    let model = model.map_or("", |(_, name)| name);
+    count(MODELS_TOKENS, &[node, model, "input"], used.input_tokens);
+    count(MODELS_TOKENS, &[node, model, "output"], used.output_tokens);
+    let cost = u64::try_from(used.cost.0 / UNITS_PER_BILLIONTH).unwrap_or(u64::MAX);
+    count(MODELS_COST, &[node, model], cost);
+}
+
+/// Counts a request that a budget blocked, warned of, or that used its alert share.
+pub(super) fn count_budget(name: &str, event: &str) {
+    count(BUDGETS_EVENTS, &[name, event], 1);
 }
 
 pub(super) fn count_retry(node: &str, request: &Request) {

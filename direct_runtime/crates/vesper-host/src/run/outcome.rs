@@ -68,6 +68,20 @@ impl Outcome {
     }
 }
 
+/// A run that waits.
+#[derive(Debug)]
+pub struct Waiting {
+    pub execution: String,
+    pub node_id: String,
+    pub path: String,
+    /// `sleep`, `signal` or `interrupt`.
+    pub kind: &'static str,
+    /// The signal, or the kind of the interrupt.
+    pub name: String,
+    /// Microseconds since 1970; None waits without an end.
+    pub due_us: Option<i64>,
+}
+
 /// Error that leaves a run without an outcome.
 #[derive(Debug)]
 pub enum RunError {
@@ -79,6 +93,8 @@ pub enum RunError {
         why: String,
         execution: String,
     },
+    /// The run waits: it is no error, and it is finished when it is woken.
+    Waiting(Box<Waiting>),
     /// An exception of the engine or of the application.
     Broken(Broken),
     /// A request was made without the handles of its capabilities: a bug.
@@ -106,6 +122,7 @@ impl fmt::Display for RunError {
             Self::InDoubt { path, why, execution } => {
                 write!(formatter, "{path}: {why} (execution {execution})")
             }
+            Self::Waiting(wait) => write!(formatter, "execution {} waits at {}", wait.execution, wait.path),
             Self::Broken(_) => formatter.write_str("an exception ended the run"),
             Self::NoHandle(text) | Self::Fault(text) => formatter.write_str(text),
         }

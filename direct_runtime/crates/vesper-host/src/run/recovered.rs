@@ -147,7 +147,7 @@ impl Running {
                 let why = String::from("it may have been performed, and it must not be performed twice");
                 Err(self.doubt(request, why)?.into())
             }
-            EffectClass::Read | EffectClass::Txn => Ok(None),
+            EffectClass::Read | EffectClass::Txn | EffectClass::Wait => Ok(None),
         }
     }
 

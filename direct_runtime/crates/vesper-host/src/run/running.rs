@@ -7,16 +7,23 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use tokio::sync::Notify;
 use vesper_interp::{Completion, Request};
 use vesper_ir::{ErrorCode, FailureCode, Type, Value};
 
 use crate::journal::{Entry, JournalError, Kind, Run, Status};
+use crate::policy::Limiter;
+use crate::policy::budget::BudgetState;
 use crate::policy::state::PolicyState;
 use crate::run::bodies::Body;
+use crate::run::budgets::RunBudgets;
 use crate::run::contract::{Ended, Execution, Halted, Performers, Plans, Step, Watcher};
 use crate::run::grants::{Grants, Mint};
 use crate::run::outcome::{Outcome, RunError};
@@ -47,7 +54,17 @@ pub struct Services {
     pub sources: Arc<dyn Sources>,
     /// The limits that runs share.
     pub policies: Arc<PolicyState>,
+    /// The count of budgets.
+    pub budgets: Arc<BudgetState>,
     pub pace: Pace,
+}
+
+impl Services {
+    /// Returns the limits that runs share; None where no limits hold.
+    pub(super) fn limiter(&self) -> Option<Limiter> {
+        let has_limits = self.pace == Pace::Policies;
+        has_limits.then(|| Limiter::new(&self.policies, &self.sources))
+    }
 }
 
 impl fmt::Debug for Services {
@@ -67,12 +84,16 @@ pub struct Prepared {
     pub node: Arc<str>,
     pub plans: Plans,
     pub grants: Grants,
+    /// True where a run is part of a transaction of its caller, which performs one request after the other.
+    pub is_joined: bool,
 }
 
 /// Control of a run by other threads.
 pub struct Control {
     pub(super) run: Arc<dyn Run>,
     is_cancelled: AtomicBool,
+    is_stopped: AtomicBool,
+    ending: Notify,
     has_committed: AtomicBool,
 }
 
@@ -83,9 +104,48 @@ impl fmt::Debug for Control {
 }
 
 impl Control {
-    /// Ends the run at its next request, unless it has changed something.
+    /// Ends the run unless it has changed something: a request that only reads is dropped, and no further one is
+    /// performed.
     pub fn cancel(&self) {
-        self.is_cancelled.store(true, Ordering::Relaxed);
+        self.is_cancelled.store(true, Ordering::Release);
+        self.ending.notify_waiters();
+    }
+
+    /// Ends the run now, whatever it has changed: a request that only reads is dropped, one that changes something is
+    /// awaited and settled, and no further one is performed.
+    pub fn stop(&self) {
+        self.is_stopped.store(true, Ordering::Release);
+        self.cancel();
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Acquire)
+    }
+
+    /// Awaits `work`; drops it and returns None where `is_over` holds first, which a call of `cancel` or `stop` may
+    /// bring about.
+    pub(super) async fn unless<T>(
+        &self,
+        is_over: impl Fn() -> bool,
+        work: impl Future<Output = T>,
+    ) -> Option<T> {
+        let mut work = pin!(work);
+        loop {
+            let mut ending = pin!(self.ending.notified());
+            ending.as_mut().enable(); // before the flags are read: a call in between is not missed
+            if is_over() {
+                return None;
+            }
+            let ended = poll_fn(|context| {
+                if ending.as_mut().poll(context).is_ready() {
+                    return Poll::Ready(None);
+                }
+                work.as_mut().poll(context).map(Some)
+            });
+            if let Some(value) = ended.await {
+                return Some(value);
+            }
+        }
     }
 
     /// Returns true where the journal has the run.
@@ -148,6 +208,7 @@ pub struct Running {
     pub(super) has_changed: bool,
     /// References that `secret` steps of this execution gave, with the names of their secrets.
     pub(super) references: HashMap<Arc<str>, Arc<str>>,
+    pub(super) budgets: RunBudgets,
     /// None where neither the caller nor this run has a trace.
     pub(super) trace: Option<RunTrace>,
     /// Code and message of the request that failed last.
@@ -180,10 +241,13 @@ impl Running {
             room: prepared.plans.memory,
             has_changed: recorded.iter().any(|each| each.kind == Kind::Intent),
             references: HashMap::new(),
+            budgets: RunBudgets::default(),
             trace: None,
             last_failure: None,
             control: Arc::new(Control {
                 is_cancelled: AtomicBool::new(false),
+                is_stopped: AtomicBool::new(false),
+                ending: Notify::new(),
                 has_committed: AtomicBool::new(!recorded.is_empty()),
                 run,
             }),
@@ -225,7 +289,10 @@ impl Running {
                 execution.stop(Some(&outcome));
                 Ok(outcome)
             }
-            Err(Interruption::Parted(error)) => Err(error),
+            // One that waits is not given up: it is executed anew when it is woken.
+            Err(Interruption::Parted(error) | Interruption::Error(error @ RunError::Waiting(_))) => {
+                Err(error)
+            }
             Err(Interruption::Error(error)) => {
                 execution.stop(None);
                 Err(error)
@@ -257,6 +324,7 @@ impl Running {
         self.watcher.ending(&outcome)?;
         self.control.run.commit(Status::Ended, Some(outcome.kind()))?;
         kill_point("end.committed");
+        self.forget_budgets();
         Ok(outcome)
     }
 
@@ -285,10 +353,7 @@ impl Running {
             match step {
                 Step::Done(ended) => return Ok(ended),
                 Step::Blocked(wave) => {
-                    let mut completions = Vec::with_capacity(wave.len());
-                    for request in wave {
-                        completions.push((request.id, self.complete(&prepared, request).await?));
-                    }
+                    let completions = self.complete_wave(&prepared, wave).await?;
                     step = self.advance(execution, completions)?;
                     if polled_since.elapsed() > MAX_POLL {
                         tokio::task::yield_now().await;
@@ -351,8 +416,10 @@ impl Running {
 
     // -- small parts ------------------------------------------------------------------------------
 
+    /// Returns true where no further request may be performed: a stopped run, or a cancelled one without changes.
     pub(super) fn is_cancelled(&self) -> bool {
-        self.control.is_cancelled.load(Ordering::Relaxed)
+        let is_cancelled = self.control.is_cancelled.load(Ordering::Acquire);
+        is_cancelled && (!self.has_changed || self.control.is_stopped())
     }
 
     pub(super) fn is_late(&self) -> bool {
@@ -364,6 +431,12 @@ impl Running {
         self.control.run.commit(Status::Running, None)?;
         self.control.has_committed.store(true, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Notes that an INTENT is durable.
+    pub(super) fn committed(&mut self) {
+        self.control.has_committed.store(true, Ordering::Relaxed);
+        self.has_changed = true;
     }
 
     pub(super) fn digest(&self, request: &Request) -> Result<String, JournalError> {

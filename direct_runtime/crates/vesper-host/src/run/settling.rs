@@ -7,22 +7,23 @@ use vesper_interp::{Completion, Request};
 use vesper_ir::{Effect, EffectClass, Value};
 use zeroize::Zeroizing;
 
-use crate::effect::{Ask, AttemptError, Failure, Secrets};
+use crate::effect::{Ask, AttemptError, Failure, Secrets, SharedLimits};
 use crate::journal::{Entry, JournalError, Kind};
+use crate::model::question_text;
 use crate::run::bodies::{Body, body_of, quoted};
 use crate::run::contract::{Copied, Plan};
 use crate::run::grants::Grants;
 use crate::run::metrics;
 use crate::run::outcome::{Outcome, RunError};
-use crate::run::running::{Interruption, Prepared, Running, Services};
-use crate::run::trace::RunTrace;
+use crate::run::running::{Interruption, Pace, Prepared, Running, Services};
+use crate::run::trace::{EffectSpan, OpenSpan};
 use crate::sources::kill_point;
 use crate::typed_json::{digest_text, request_texts, write_value};
 
 /// Characters of a message that are kept: an effect of the application may give any text.
 const MAX_MESSAGE: usize = 2000;
 /// Codes with which the other side has not answered.
-const NOT_ANSWERED: [&str; 3] = ["unavailable", "timeout", "invalid_argument"];
+const NOT_ANSWERED: [&str; 4] = ["unavailable", "timeout", "invalid_argument", "not_allowed"];
 
 /// A plan whose capabilities were checked: each has a handle of this Host's mint. Only `admit` makes one.
 #[derive(Clone, Copy, Debug)]
@@ -55,20 +56,83 @@ impl Secrets for GrantedSecrets<'_> {
     }
 }
 
+/// A request that neither the journal nor a trace answers.
+#[derive(Debug)]
+pub(super) struct Open<'a> {
+    pub(super) request: Request,
+    admitted: Admitted<'a>,
+    digest: String,
+    /// The time of the INTENT that an earlier process wrote.
+    sent_us: Option<i64>,
+}
+
+/// A request before it is performed.
+#[derive(Debug)]
+pub(super) enum Asked<'a> {
+    Settled(Completion),
+    Open(Open<'a>),
+}
+
+/// A result that has its entries, and of which the run has not taken note.
+#[derive(Debug)]
+pub(super) struct Written {
+    result: Result<Value, Failure>,
+    /// The body of the entry and its time.
+    entry: Option<(String, i64)>,
+}
+
+/// A request that was performed, and the span of that.
+#[derive(Debug)]
+pub(super) struct Performed {
+    span: Option<EffectSpan>,
+    written: Result<Written, Interruption>,
+}
+
+impl Open<'_> {
+    /// Returns true where an INTENT must be durable before the request is performed.
+    pub(super) fn is_intended(&self) -> bool {
+        self.sent_us.is_none() && self.request.class != EffectClass::Read
+    }
+}
+
 impl Running {
     /// Settles a request: from the journal, from a trace, or by performing it.
     pub(super) async fn complete(
         &mut self,
         prepared: &Prepared,
-        mut request: Request,
+        request: Request,
     ) -> Result<Completion, Interruption> {
+        let mut open = match self.prepare(prepared, request)? {
+            Asked::Settled(completion) => return Ok(completion),
+            Asked::Open(open) => open,
+        };
+        if self.suspends_at(&open) {
+            return self.suspend(&open.request);
+        }
+        if let Some(completion) = self.find_out(&open).await? {
+            return Ok(completion);
+        }
+        match self.append_intent(&mut open)? {
+            Some(unsent) => return Ok(unsent),
+            None if open.is_intended() => self.commit_intents()?,
+            None => {}
+        }
+        let performed = self.perform_open(&open).await;
+        self.adopt(&open, performed)
+    }
+
+    /// Looks a request up in the journal and in the trace of a replay, and checks that it may be performed now.
+    pub(super) fn prepare<'a>(
+        &mut self,
+        prepared: &'a Prepared,
+        mut request: Request,
+    ) -> Result<Asked<'a>, Interruption> {
         if let Some(copied) = self.watcher.answer(&request)? {
-            return Ok(self.copy(&request, copied)?);
+            return Ok(Asked::Settled(self.copy(&request, copied)?));
         }
         if let Some(key) = self.watcher.rename(&request)? {
             request.key = Some(key);
         }
-        let request = &request;
         let Some(plan) = prepared.plans.of(&request.path) else {
             return Err(RunError::Fault(format!("the node has no request `{}`", request.path)).into());
         };
@@ -79,69 +143,141 @@ impl Running {
         let mut sent_us = None;
         if let Some(recorded) = recorded {
             if !is_read {
-                digest = self.digest(request)?;
+                digest = self.digest(&request)?;
             }
-            if let Some(known) = self.look_up(request, &digest, recorded)? {
-                return Ok(known);
+            if let Some(known) = self.look_up(&request, &digest, recorded)? {
+                return Ok(Asked::Settled(known));
             }
             let entries = self.control.run.recorded();
             let intent = recorded.intent.and_then(|index| entries.get(index));
             sent_us = intent.map(|intent| intent.at_us);
         }
-        let admitted = self.admit(request, plan, &prepared.grants, sent_us.is_some())?;
-        if self.is_cancelled() && !self.has_changed {
+        let admitted = self.admit(&request, plan, &prepared.grants, sent_us.is_some())?;
+        if self.is_cancelled() {
             return Err(Interruption::Stopped(Outcome::LimitHit("cancelled")));
         }
         if sent_us.is_none() && !plan.in_handler && self.is_late() {
             let message = "the execution's time was up before this was tried";
             if !is_read {
-                digest = self.digest(request)?;
+                digest = self.digest(&request)?;
             }
-            return self.settle(request, &digest, Err(Failure::new("timeout", message)), true);
+            let failure = Failure::new("timeout", message);
+            return Ok(Asked::Settled(self.settle(
+                &request,
+                &digest,
+                Err(failure),
+                true,
+            )?));
         }
-        if let Some(sent_us) = sent_us {
-            if let Some(value) = self.recover(request, admitted, sent_us).await? {
-                return self.settle(request, &digest, Ok(value), false);
-            }
-        } else if !is_read {
-            match self.intend(request) {
-                Ok(found) => digest = found,
-                Err(error) => {
-                    // A request that cannot be journalled is not sent. Nothing was written yet: the step fails.
-                    let code = code_of(request, "invalid_argument");
-                    let failure = Failure::new(code, format!("nothing was sent: {error}"));
-                    return self.settle(request, &self.digest(request)?, Err(failure), false);
-                }
-            }
-            self.commit()?;
-            self.has_changed = true;
-            kill_point("intent.committed");
+        Ok(Asked::Open(Open {
+            request,
+            admitted,
+            digest,
+            sent_us,
+        }))
+    }
+
+    /// Returns true where the request takes the run out of memory.
+    pub(super) fn suspends_at(&self, open: &Open<'_>) -> bool {
+        open.request.class == EffectClass::Wait && self.services.pace == Pace::Policies
+    }
+
+    /// Finds out what became of a request that an earlier process may have sent; None where it is to be performed.
+    pub(super) async fn find_out(&mut self, open: &Open<'_>) -> Result<Option<Completion>, Interruption> {
+        let Some(sent_us) = open.sent_us else {
+            return Ok(None);
+        };
+        match self.recover(&open.request, open.admitted, sent_us).await? {
+            Some(value) => self
+                .settle(&open.request, &open.digest, Ok(value), false)
+                .map(Some),
+            None => Ok(None),
         }
-        let is_repeat = sent_us.is_some();
+    }
+
+    /// Appends the INTENT of a request that needs one. Returns the completion of a request that cannot be journalled.
+    pub(super) fn append_intent(&mut self, open: &mut Open<'_>) -> Result<Option<Completion>, Interruption> {
+        if !open.is_intended() {
+            return Ok(None);
+        }
+        match self.intend(&open.request) {
+            Ok((digest, _)) => {
+                open.digest = digest;
+                Ok(None)
+            }
+            Err(error) => self.unjournalled(&open.request, &error).map(Some),
+        }
+    }
+
+    /// Makes the INTENTs appended so far durable.
+    pub(super) fn commit_intents(&mut self) -> Result<(), JournalError> {
+        self.commit()?;
+        self.committed();
+        kill_point("intent.committed");
+        Ok(())
+    }
+
+    /// Performs a request and appends its entries. It changes nothing of the run, so those of a wave go on side by side.
+    pub(super) async fn perform_open(&self, open: &Open<'_>) -> Performed {
+        let request = &open.request;
+        let is_repeat = open.sent_us.is_some();
         let began = Instant::now();
-        if let Some(trace) = &mut self.trace {
-            trace.begin(&*self.services.sources);
-        }
-        let performed = self.perform(request, admitted, is_repeat).await;
-        if let Some(trace) = &mut self.trace {
+        let span = self
+            .trace
+            .as_ref()
+            .and_then(|trace| trace.begin(&*self.services.sources));
+        let work = self.perform(request, open.admitted, is_repeat, span.as_ref());
+        let performed = if request.class == EffectClass::Read {
+            self.control.unless(|| self.is_cancelled(), work).await
+        } else {
+            Some(work.await)
+        };
+        let span = span.map(|span| {
             let failure = match &performed {
-                Ok(Ok(_)) => None,
-                Ok(Err(failure)) => Some(failure.code.name()),
-                Err(_) => Some("aborted"),
+                Some(Ok(Ok(_))) => None,
+                Some(Ok(Err(failure))) => Some(failure.code.name()),
+                Some(Err(_)) | None => Some("aborted"),
             };
-            trace.end(request, &*self.services.sources, failure);
+            span.end(request, &*self.services.sources, failure)
+        });
+        let cancelled = || Err(Interruption::Stopped(Outcome::LimitHit("cancelled")));
+        let performed = performed.map_or_else(cancelled, |performed| Ok(performed?));
+        let written = performed.and_then(|mut result| {
+            metrics::count_effect(&self.prepared.node, request, &result, began.elapsed());
+            kill_point("effect.performed");
+            if let Err(failure) = &mut result
+                && is_repeat
+                && NOT_ANSWERED.contains(&failure.code.name())
+            {
+                // The failure of a repeat does not tell what became of the request that was sent before.
+                failure.may_have_happened = true;
+            }
+            Ok(self.record(request, &open.digest, result, false)?)
+        });
+        Performed { span, written }
+    }
+
+    /// Takes note of a request that was performed; returns its completion.
+    pub(super) fn adopt(
+        &mut self,
+        open: &Open<'_>,
+        performed: Performed,
+    ) -> Result<Completion, Interruption> {
+        if let (Some(trace), Some(span)) = (&mut self.trace, performed.span) {
+            trace.add(span);
         }
-        let mut result = performed?;
-        metrics::count_effect(&prepared.node, request, &result, began.elapsed());
-        kill_point("effect.performed");
-        if let Err(failure) = &mut result
-            && is_repeat
-            && NOT_ANSWERED.contains(&failure.code.name())
-        {
-            // The failure of a repeat does not tell what became of the request that was sent before.
-            failure.may_have_happened = true;
-        }
-        self.settle(request, &digest, result, false)
+        self.take_note(&open.request, &open.digest, performed.written?)
+    }
+
+    /// Fails a request that cannot be journalled: it is not sent, and nothing was written yet.
+    pub(super) fn unjournalled(
+        &mut self,
+        request: &Request,
+        error: &JournalError,
+    ) -> Result<Completion, Interruption> {
+        let code = code_of(request, "invalid_argument");
+        let failure = Failure::new(code, format!("nothing was sent: {error}"));
+        self.settle(request, &self.digest(request)?, Err(failure), false)
     }
 
     /// Checks the handles of the capabilities that a request needs; without one it is not performed.
@@ -183,12 +319,32 @@ impl Running {
         &self,
         request: &Request,
         admitted: Admitted<'_>,
-        timeout: Option<Duration>,
-        is_repeat: bool,
+        (timeout, is_repeat, deadline_us): (Option<Duration>, bool, Option<i64>),
+        number: i64,
+        span: Option<&OpenSpan>,
     ) -> Result<Value, AttemptError> {
         let secrets = self.secrets(admitted);
         let performer = self.services.performers.performer(admitted.plan)?;
-        let ask = self.ask(request, admitted, &secrets, timeout, is_repeat);
+        let is_followed = request.effect == Effect::ModelCall;
+        if is_followed {
+            self.refuse_secrets(request)?;
+        }
+        let sink = is_followed.then(|| self.services.performers.sink(self.control.run.execution()));
+        let limiter = is_followed.then(|| self.services.limiter()).flatten();
+        let budgets = match request.effect {
+            Effect::BudgetRead => self.budgets_around(request, admitted.plan),
+            _ => Vec::new(),
+        };
+        let ask = Ask {
+            limits: limiter
+                .as_ref()
+                .map(|limiter| SharedLimits { limiter, deadline_us }),
+            attempt: number,
+            budgets: &budgets,
+            sink: sink.as_ref().and_then(Option::as_deref),
+            trace: self.trace.as_ref().map(|trace| trace.headers(span)),
+            ..self.ask(request, admitted, &secrets, timeout, is_repeat)
+        };
         performer.perform(ask).await.map_err(|error| self.redact(error))
     }
 
@@ -224,11 +380,26 @@ impl Running {
             request,
             timeout,
             is_repeat,
+            attempt: 1,
             is_sensitive: admitted.plan.is_sensitive,
             secrets,
             references: &self.references,
-            trace: self.trace.as_ref().map(RunTrace::headers),
+            trace: self.trace.as_ref().map(|trace| trace.headers(None)),
+            sink: None,
+            limits: None,
+            budgets: &[],
         }
+    }
+
+    /// Fails a question that holds the text of a secret, so that no model sees one.
+    fn refuse_secrets(&self, request: &Request) -> Result<(), Failure> {
+        let asked = question_text(request)?;
+        let shown = self.services.performers.redact(asked.clone());
+        if shown == asked {
+            return Ok(());
+        }
+        let problem = "nothing was sent: the request holds the text of a secret, which no model may see";
+        Err(Failure::new("invalid_request", problem))
     }
 
     fn redact(&self, error: AttemptError) -> AttemptError {
@@ -241,8 +412,8 @@ impl Running {
         }
     }
 
-    /// Appends the INTENT of a request; returns its digest.
-    fn intend(&self, request: &Request) -> Result<String, JournalError> {
+    /// Appends the INTENT of a request; returns its digest and body.
+    pub(super) fn intend(&self, request: &Request) -> Result<(String, String), JournalError> {
         let (fixed, arguments) = request_texts(request)?;
         let digest = self.control.run.digest(&digest_text(request, &fixed, &arguments));
         let body = Body::new()
@@ -251,17 +422,29 @@ impl Running {
             .finish();
         self.append(&self.entry(Kind::Intent, request, &digest, &body))?;
         kill_point("intent.appended");
-        Ok(digest)
+        Ok((digest, body))
     }
 
-    /// Writes the result of a request and returns its completion. Where no INTENT has the request, this entry does.
-    fn settle(
+    /// Writes the result of a request and returns its completion.
+    pub(super) fn settle(
         &mut self,
+        request: &Request,
+        digest: &str,
+        result: Result<Value, Failure>,
+        is_unsent: bool,
+    ) -> Result<Completion, Interruption> {
+        let written = self.record(request, digest, result, is_unsent)?;
+        self.take_note(request, digest, written)
+    }
+
+    /// Appends the entries of a result. Where no INTENT has the request, this entry does.
+    fn record(
+        &self,
         request: &Request,
         digest: &str,
         mut result: Result<Value, Failure>,
         is_unsent: bool,
-    ) -> Result<Completion, Interruption> {
+    ) -> Result<Written, JournalError> {
         let is_read = request.class == EffectClass::Read;
         let asked = if is_unsent || is_read {
             Some(request_texts(request)?)
@@ -285,21 +468,38 @@ impl Running {
         }
         if let Err(failure) = &mut result {
             truncate(&mut failure.message);
-            self.last_failure = Some((failure.code.clone(), failure.message.clone()));
             written = Some(self.append_failed(request, digest, asked.as_ref(), failure)?);
         }
         kill_point("result.appended");
-        if let Ok(value) = &result {
-            self.remember(request, value);
-            if request.effect == Effect::StateTransition {
-                self.append(&self.entry(Kind::State, request, "", &moved(request, value)?))?;
-            }
+        if let Ok(value) = &result
+            && request.effect == Effect::StateTransition
+        {
+            self.append(&self.entry(Kind::State, request, "", &moved(request, value)?))?;
         }
         if request.class == EffectClass::Unsafe && self.has_changed {
             self.commit()?;
             kill_point("result.committed");
         }
-        if !is_read && let Some((body, at_us)) = &written {
+        Ok(Written {
+            result,
+            entry: written,
+        })
+    }
+
+    /// Lets the run know of a result that has its entries; returns its completion.
+    fn take_note(
+        &mut self,
+        request: &Request,
+        digest: &str,
+        Written { result, entry }: Written,
+    ) -> Result<Completion, Interruption> {
+        match &result {
+            Ok(value) => self.remember(request, value),
+            Err(failure) => self.last_failure = Some((failure.code.clone(), failure.message.clone())),
+        }
+        if request.class != EffectClass::Read
+            && let Some((body, at_us)) = &entry
+        {
             let kind = if result.is_ok() {
                 Kind::Result
             } else {
@@ -367,7 +567,7 @@ impl Running {
         }
     }
 
-    /// Remembers the reference that a `secret` step gave.
+    /// Remembers the reference that a `secret` step gave, and the session that the run has read.
     pub(super) fn remember(&mut self, request: &Request, value: &Value) {
         if request.effect == Effect::SecretRead
             && let Value::Text(reference) = value
@@ -375,9 +575,25 @@ impl Running {
         {
             self.references.insert(Arc::clone(reference), Arc::clone(name));
         }
+        if request.effect == Effect::SessionRead
+            && let Some((_, name)) = request.fixed.iter().find(|(each, _)| &**each == "session")
+            && let Some(Value::Text(id)) = request
+                .arguments
+                .iter()
+                .find(|each| &*each.name == "id")
+                .map(|each| &each.value)
+        {
+            self.budgets.session = Some(format!("{name}/{id}"));
+        }
     }
 
-    fn entry<'a>(&self, kind: Kind, request: &'a Request, digest: &'a str, body: &'a str) -> Entry<'a> {
+    pub(super) fn entry<'a>(
+        &self,
+        kind: Kind,
+        request: &'a Request,
+        digest: &'a str,
+        body: &'a str,
+    ) -> Entry<'a> {
         Entry {
             kind,
             path: &request.path,

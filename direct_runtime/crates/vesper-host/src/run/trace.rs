@@ -2,10 +2,13 @@
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use vesper_interp::Request;
+use vesper_ir::Effect;
 
 use crate::effect::TraceHeaders;
+use crate::model::Spent;
 use crate::sources::Sources;
 
 /// Characters of `VERSION-TRACE-` in a `traceparent`; the id of the span follows, in 16 digits.
@@ -25,15 +28,18 @@ pub struct EffectSpan {
     pub attempts: u32,
     /// Code of the failure; None for a value.
     pub failure: Option<String>,
+    /// Model, tokens and cost of all attempts of a request to a model.
+    pub usage: Option<(String, Spent)>,
 }
 
-/// Span of the effect under way.
+/// Span of an effect under way.
 #[derive(Debug)]
-struct OpenSpan {
+pub(super) struct OpenSpan {
     id: u64,
     start_ns: i64,
     traceparent: String,
     attempts: AtomicU32,
+    used: Mutex<Spent>,
 }
 
 /// Trace context of a run.
@@ -42,7 +48,6 @@ pub struct RunTrace {
     traceparent: String,
     tracestate: Option<String>,
     is_recorded: bool,
-    open: Option<OpenSpan>,
     ended: Vec<EffectSpan>,
 }
 
@@ -55,7 +60,6 @@ impl RunTrace {
             traceparent,
             tracestate,
             is_recorded,
-            open: None,
             ended: Vec::new(),
         })
     }
@@ -65,9 +69,9 @@ impl RunTrace {
         std::mem::take(&mut self.ended)
     }
 
-    /// Returns the context for the next attempt, which it counts.
-    pub(super) fn headers(&self) -> TraceHeaders<'_> {
-        let traceparent = self.open.as_ref().map_or(&self.traceparent, |open| {
+    /// Returns the context for the next attempt within the span, which counts it.
+    pub(super) fn headers<'a>(&'a self, span: Option<&'a OpenSpan>) -> TraceHeaders<'a> {
+        let traceparent = span.map_or(&self.traceparent, |open| {
             open.attempts.fetch_add(1, Ordering::Relaxed);
             &open.traceparent
         });
@@ -78,10 +82,10 @@ impl RunTrace {
     }
 
     /// Begins the span of an effect. Without random bytes there is none, and the run's own span is carried.
-    pub(super) fn begin(&mut self, sources: &dyn Sources) {
+    pub(super) fn begin(&self, sources: &dyn Sources) -> Option<OpenSpan> {
         let mut bytes = [0; 8];
         if !self.is_recorded || sources.fill(&mut bytes).is_err() {
-            return;
+            return None;
         }
         let id = u64::from_be_bytes(bytes).max(1);
         let (before, rest) = self.traceparent.split_at(TRACE_LENGTH);
@@ -89,26 +93,48 @@ impl RunTrace {
         traceparent.push_str(before);
         let _ = write!(traceparent, "{id:016x}");
         traceparent.push_str(&rest[ID_LENGTH..]);
-        self.open = Some(OpenSpan {
+        Some(OpenSpan {
             id,
             start_ns: sources.now_ns(),
             traceparent,
             attempts: AtomicU32::new(0),
-        });
+            used: Mutex::default(),
+        })
     }
 
-    /// Ends the span of the effect under way, if there is one.
-    pub(super) fn end(&mut self, request: &Request, sources: &dyn Sources, failure: Option<&str>) {
-        let Some(open) = self.open.take() else { return };
-        self.ended.push(EffectSpan {
+    /// Adds a span that has ended.
+    pub(super) fn add(&mut self, span: EffectSpan) {
+        self.ended.push(span);
+    }
+}
+
+impl OpenSpan {
+    /// Adds what an attempt used.
+    pub(super) fn add_usage(&self, used: &Spent) {
+        let mut sum = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        sum.input_tokens += used.input_tokens;
+        sum.output_tokens += used.output_tokens;
+        sum.cost.0 += used.cost.0;
+        sum.calls += used.calls;
+    }
+
+    /// Ends the span.
+    pub(super) fn end(self, request: &Request, sources: &dyn Sources, failure: Option<&str>) -> EffectSpan {
+        let usage = (request.effect == Effect::ModelCall).then(|| {
+            let model = request.fixed.iter().find(|(name, _)| &**name == "model");
+            let used = self.used.into_inner().unwrap_or_else(PoisonError::into_inner);
+            (model.map_or_else(String::new, |(_, name)| name.to_string()), used)
+        });
+        EffectSpan {
             path: request.path.clone(),
             effect: request.effect.name(),
             class: request.class.name(),
-            id: open.id,
-            start_ns: open.start_ns,
-            end_ns: sources.now_ns().max(open.start_ns),
-            attempts: open.attempts.into_inner(),
+            id: self.id,
+            start_ns: self.start_ns,
+            end_ns: sources.now_ns().max(self.start_ns),
+            attempts: self.attempts.into_inner(),
             failure: failure.map(str::to_owned),
-        });
+            usage,
+        }
     }
 }

@@ -187,10 +187,14 @@ pub(crate) fn ask<'a>(
         request,
         timeout,
         is_repeat: false,
+        attempt: 1,
         is_sensitive: false,
         secrets: &NoSecrets,
         references,
         trace: None,
+        sink: None,
+        limits: None,
+        budgets: &[],
     }
 }
 

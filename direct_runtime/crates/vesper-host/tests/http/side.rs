@@ -51,7 +51,9 @@ impl Side {
     pub(crate) fn new(base: &str) -> Self {
         let base = read_url(base).unwrap();
         let settings = HttpSettings {
+            table: "providers",
             name: "shop".to_owned(),
+            pack: None,
             allowed: vec![base.origin.clone()],
             base,
             auth: None,
@@ -67,6 +69,7 @@ impl Side {
             max_connections: 20,
             probe: None,
             retry_after_max: Duration::from_mins(5),
+            failures: Vec::new(),
         };
         Self {
             settings,
@@ -209,10 +212,14 @@ impl Call {
             request: &self.request,
             timeout: self.timeout,
             is_repeat: false,
+            attempt: 1,
             is_sensitive: false,
             secrets: &self.secrets,
             references: &self.references,
             trace: self.trace,
+            sink: None,
+            limits: None,
+            budgets: &[],
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use vesper_host::policy::budget::{BudgetState, MemoryBudgets};
 use vesper_host::policy::memory_state::MemoryState;
 use vesper_host::policy::state::PolicyState;
 use vesper_host::run::grants::{Grants, Mint};
@@ -81,6 +82,7 @@ fn a_handle_of_another_mint_or_capability_opens_nothing() {
             performers: Arc::new(WorldPerformers(Arc::clone(&bench.world))),
             sources: Arc::clone(&bench.world.clock) as Arc<dyn Sources>,
             policies: Arc::new(PolicyState::Memory(MemoryState::default())),
+            budgets: Arc::new(BudgetState::Memory(MemoryBudgets::default())),
             pace: Pace::Policies,
         };
         let result = bench.go_with(&mut Script::new(requests), Arc::new(services), grants);

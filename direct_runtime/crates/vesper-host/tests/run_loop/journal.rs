@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use vesper_host::journal::due::{Moment, Wait, Waited};
 use vesper_host::journal::{Entry, ErrorKind, JournalError, Kind, Run, Status, Stored};
 
 /// The death of the process.
@@ -52,6 +53,22 @@ pub(crate) struct Disk {
     pub(crate) status: Option<Status>,
     pub(crate) outcome: Option<String>,
     pub(crate) commits: usize,
+    /// A signal that was kept: typed JSON.
+    pub(crate) kept: Option<String>,
+    pub(crate) wait: Option<Wait>,
+}
+
+impl Disk {
+    /// Settles the wait, as a journal does that wakes a run.
+    pub(crate) fn wake(&mut self, kind: Kind, body: &str) {
+        let wait = self.wait.take().unwrap();
+        let mut entry = stored(kind, &wait.due.path, body);
+        entry.effect = wait.effect.to_owned();
+        entry.class = "wait".to_owned();
+        entry.digest = wait.digest;
+        self.entries.push(entry);
+        self.status = Some(Status::Running);
+    }
 }
 
 /// A run whose entries are kept in memory.
@@ -152,6 +169,31 @@ impl Run for MemoryRun {
         drop(disk);
         self.life.pass();
         Ok(())
+    }
+
+    fn wait(&self, wait: Wait) -> Result<Waited, JournalError> {
+        let kept = self
+            .disk
+            .lock()
+            .unwrap()
+            .kept
+            .take()
+            .filter(|kept| (wait.fits)(kept));
+        if let Some(kept) = kept {
+            let body = format!("{{\"value\":{kept}}}");
+            let mut result = stored(Kind::Result, &wait.due.path, &body);
+            result.digest = wait.digest;
+            self.pending.lock().unwrap().push(result);
+            self.commit(Status::Running, None)?;
+            return Ok(Waited::Taken(body));
+        }
+        let due_us = match wait.due.moment {
+            Moment::At(at) | Moment::After(at) => Some(at),
+            Moment::Never => None,
+        };
+        self.disk.lock().unwrap().wait = Some(wait);
+        self.commit(Status::Waiting, None)?;
+        Ok(Waited::Until(due_us))
     }
 
     fn renew(&self) -> Result<(), JournalError> {

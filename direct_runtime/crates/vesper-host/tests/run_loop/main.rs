@@ -19,4 +19,5 @@ mod limits;
 mod recovery;
 mod requests;
 mod routed;
+mod waiting;
 mod world;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use vesper_host::effect::{Ask, AttemptError, Broken, Failure, Pending, Performer, Secrets};
 use vesper_host::journal::{Entry, Kind, Stored};
+use vesper_host::policy::budget::{BudgetState, MemoryBudgets};
 use vesper_host::policy::memory_state::MemoryState;
 use vesper_host::policy::state::PolicyState;
 use vesper_host::run::contract::{
@@ -428,6 +429,7 @@ impl Bench {
             performers: Arc::new(WorldPerformers(Arc::clone(&self.world))),
             sources: Arc::clone(&self.world.clock) as Arc<dyn Sources>,
             policies: Arc::new(PolicyState::Memory(MemoryState::default())),
+            budgets: Arc::new(BudgetState::Memory(MemoryBudgets::default())),
             pace: self.pace,
         };
         (Arc::new(services), grants)
@@ -450,6 +452,7 @@ impl Bench {
             node: Arc::from("node"),
             plans,
             grants,
+            is_joined: false,
         });
         let watcher = Arc::clone(&self.notes) as Arc<dyn Watcher>;
         let mut running = Running::new(services, prepared, Arc::new(run), watcher);

@@ -9,7 +9,7 @@ use vesper_ir::json::quote;
 use vesper_ir::node::ExpressionIndex;
 use vesper_ir::{Node, Op, Value};
 
-use crate::bytecode::sites::Position;
+use crate::bytecode::sites::{Position, Strands};
 use crate::bytecode::{Code, Instruction, LoopSlot, Operand, OperandList, Register};
 
 /// Returns the listing of one form of a node; `form` is its name.
@@ -339,6 +339,23 @@ fn line(code: &Code, instruction: Instruction) -> (String, String) {
             )
         }
         Instruction::Leave { value } => alone(format!("leave with {}", show(value))),
+        Instruction::Fork { site } => {
+            let fork = code.forks.get(site as usize);
+            let text = fork.map_or_else(String::new, |fork| match &fork.strands {
+                Strands::Members(members) => {
+                    let at: Vec<String> = members.iter().map(|each| each.start.to_string()).collect();
+                    format!("begin strands at {}, join at {}", at.join(", "), fork.join)
+                }
+                Strands::Rounds { body, in_flight, .. } => format!(
+                    "begin a strand at {}, {in_flight} at a time, join at {}",
+                    body.start, fork.join
+                ),
+            });
+            alone(text)
+        }
+        Instruction::Join => alone("join the strands".to_owned()),
+        Instruction::EndMember => alone("end the strand".to_owned()),
+        Instruction::EndRound { value, .. } => alone(format!("end the strand with {}", show(value))),
         Instruction::CallNode { site } => {
             let made = code.calls.get(site as usize);
             let made = made.map(|site| {

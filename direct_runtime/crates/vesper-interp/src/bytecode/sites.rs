@@ -5,7 +5,7 @@ use std::sync::Arc;
 use vesper_ir::node::ExpressionIndex;
 use vesper_ir::{Effect, EffectClass, EnumType, Type};
 
-use crate::bytecode::{Operand, Register};
+use crate::bytecode::{LoopSlot, Operand, Register};
 
 /// The handlers of the instructions in `start..end`.
 #[derive(Debug)]
@@ -80,6 +80,38 @@ pub struct CallSite {
     pub inputs: Vec<Option<Operand>>,
     pub out: Register,
     pub result: ExpressionIndex,
+}
+
+/// A statement whose members or rounds are strands.
+#[derive(Debug)]
+pub struct ForkSite {
+    /// The first instruction of the part that begins strands. With `join` it encloses their code.
+    pub start: usize,
+    pub strands: Strands,
+    /// The instruction at which the strands are joined.
+    pub join: usize,
+}
+
+#[derive(Debug)]
+pub enum Strands {
+    Members(Vec<Region>),
+    Rounds {
+        body: Region,
+        /// How many are open at one time.
+        in_flight: usize,
+        /// The loop that keeps the collected values.
+        slot: LoopSlot,
+        collect: ExpressionIndex,
+    },
+}
+
+/// The instructions of a strand.
+#[derive(Debug)]
+pub struct Region {
+    pub start: usize,
+    pub end: usize,
+    /// The registers of a member's steps.
+    pub results: std::ops::Range<usize>,
 }
 
 /// The conversion of failures of the body to declared errors.

@@ -17,13 +17,22 @@
 //!         the body, collect, the next state, stop_when; jump to next
 //! done:   the record of the state and the collected values
 //! ```
+//!
+//! A parallel statement, and the rounds of a loop with `in_flight`:
+//!
+//! ```text
+//!         fork                             next:   the next item, or a jump to done; where; the limit; fork
+//!         the first member, its end                the count of rounds; jump to next
+//!         the second member, its end               the body, the end of the round with the collected value
+//!         join                             done:   join; the record of the collected values
+//! ```
 
-use vesper_ir::flow::{Arm, Block, Branch, Handler, Loop, NamedValue, Statement, leaves};
+use vesper_ir::flow::{Arm, Block, Branch, Handler, Loop, NamedValue, Parallel, Statement, leaves};
 use vesper_ir::node::{ExpressionIndex, ExpressionKind};
 use vesper_ir::{Type, Value};
 use vesper_opt::LoopPlace;
 
-use crate::bytecode::sites::{Entry, ErrorConversion, Guard};
+use crate::bytecode::sites::{Entry, ErrorConversion, ForkSite, Guard, Region, Strands};
 
 use super::loops::{Locals, Over};
 use super::memory::LoopPrices;
@@ -126,6 +135,7 @@ impl Compiler<'_> {
             }
             Statement::Branch(branch) => self.branch(branch),
             Statement::Loop(repeated) => self.compile_loop(repeated),
+            Statement::Parallel(parallel) => self.parallel(parallel),
             Statement::Request(request) => {
                 let out = self.allocate()?;
                 let start = self.code.instructions.len();
@@ -325,6 +335,81 @@ impl Compiler<'_> {
         Ok(())
     }
 
+    /// Compiles a parallel statement: its members one after the other, each in registers of its own.
+    fn parallel(&mut self, parallel: &Parallel) -> Compiled<()> {
+        let start = self.code.instructions.len();
+        let site = self.code.forks.len();
+        self.emit(Instruction::Fork { site: place(site)? });
+        // Inner statements add their sites after this one.
+        self.code.forks.push(ForkSite {
+            start,
+            strands: Strands::Members(Vec::new()),
+            join: 0,
+        });
+        let (around, held) = (self.region(), self.is_held.clone());
+        let mut members = Vec::with_capacity(parallel.members.len());
+        for member in &parallel.members {
+            let (first, begin) = (self.top, self.code.instructions.len());
+            self.landed = self.here()?;
+            self.block(member)?;
+            self.emit(Instruction::EndMember);
+            members.push(Region {
+                start: begin,
+                end: self.code.instructions.len(),
+                results: first as usize..self.top as usize,
+            });
+            self.leave(around);
+            self.is_held.clone_from(&held);
+        }
+        let join = self.code.instructions.len();
+        self.emit(Instruction::Join);
+        self.landed = self.here()?;
+        let fork = self.code.forks.get_mut(site).ok_or(MISSING)?;
+        (fork.strands, fork.join) = (Strands::Members(members), join);
+        self.handlers(start, &parallel.handlers, None)?;
+        Ok(())
+    }
+
+    /// Compiles the rounds of a loop as strands, after the code that begins one. Returns the site of the fork.
+    fn rounds_in_flight(
+        &mut self,
+        repeated: &Loop,
+        (slot, count, next): (super::LoopSlot, Register, u32),
+        in_flight: usize,
+        prices: LoopPrices,
+    ) -> Compiled<usize> {
+        let site = self.code.forks.len();
+        self.emit(Instruction::Fork { site: place(site)? });
+        self.emit(Instruction::LoopRound { count });
+        self.emit(Instruction::Jump { to: next });
+        let collect = repeated.collect.ok_or(MISSING)?;
+        let start = self.code.instructions.len();
+        self.landed = self.here()?;
+        self.code.forks.push(ForkSite {
+            start: next as usize,
+            strands: Strands::Members(Vec::new()),
+            join: 0,
+        });
+        self.block(&repeated.body)?;
+        let value = self.operand(collect)?;
+        self.mark(collect, value);
+        let price = self.price(prices.collected.ok_or(MISSING)?)?;
+        self.emit(Instruction::EndRound { value, price });
+        let body = Region {
+            start,
+            end: self.code.instructions.len(),
+            results: 0..0,
+        };
+        let fork = self.code.forks.get_mut(site).ok_or(MISSING)?;
+        fork.strands = Strands::Rounds {
+            body,
+            in_flight,
+            slot,
+            collect,
+        };
+        Ok(site)
+    }
+
     fn compile_loop(&mut self, repeated: &Loop) -> Compiled<()> {
         let out = self.allocate()?;
         let start = self.code.instructions.len();
@@ -386,16 +471,28 @@ impl Compiler<'_> {
             self.emit(Instruction::Spend);
         }
         self.rounds.push(count);
-        self.round(repeated, &state, slot, prices)?;
+        let fork = if let Some(in_flight) = repeated.in_flight {
+            Some(self.rounds_in_flight(repeated, (slot, count, next), in_flight, prices)?)
+        } else {
+            self.round(repeated, &state, slot, prices)?;
+            None
+        };
         self.rounds.pop();
-        self.emit(Instruction::LoopRound { count });
-        to_done.extend(self.end_round(repeated, next)?);
+        if fork.is_none() {
+            self.emit(Instruction::LoopRound { count });
+            to_done.extend(self.end_round(repeated, next)?);
+        }
         self.leave(around);
         if let Some((index, jump)) = to_end_of_while {
             self.land(jump)?;
             self.note_side(index, false)?;
         }
         self.land_all(to_done)?;
+        if let Some(site) = fork {
+            let join = self.code.instructions.len();
+            self.code.forks.get_mut(site).ok_or(MISSING)?.join = join;
+            self.emit(Instruction::Join);
+        }
         if restores {
             self.emit(Instruction::LoopRestore { slot });
         }
@@ -408,19 +505,24 @@ impl Compiler<'_> {
             self.emit(Instruction::LoopArray { slot, out: collected });
             state.push(collected);
         }
-        let fields = OperandList {
-            start: place(self.code.operands.len())?,
-            length: place(state.len())?,
-        };
-        self.code
-            .operands
-            .extend(state.into_iter().map(Operand::register));
-        self.emit(Instruction::Record { out, fields });
+        self.record(&state, out)?;
         self.top = top;
         self.loop_top = loop_top;
         let ends = self.handlers(start, &repeated.handlers, Some(out))?;
         self.continue_after_loop(points, ends);
         self.define_step(&repeated.name, Operand::register(out))
+    }
+
+    /// Emits a record whose fields are these registers.
+    fn record(&mut self, registers: &[Register], out: Register) -> Compiled<()> {
+        let fields = OperandList {
+            start: place(self.code.operands.len())?,
+            length: place(registers.len())?,
+        };
+        let operands = registers.iter().copied().map(Operand::register);
+        self.code.operands.extend(operands);
+        self.emit(Instruction::Record { out, fields });
+        Ok(())
     }
 
     /// Compiles the conditions of a round. Returns the `while` condition and its jump, if there is one.
@@ -530,39 +632,18 @@ impl Compiler<'_> {
 
 /// Counts the `return` statements.
 fn returns(block: &[Statement]) -> usize {
-    let in_handlers = |statement: &Statement| -> usize {
-        let handlers = statement.handlers().iter();
-        handlers.map(|handler| returns(&handler.body)).sum()
-    };
-    let of = |statement: &Statement| match statement {
-        Statement::Return { .. } => 1,
-        Statement::Branch(branch) => {
-            let arms = branch.arms.iter().map(|arm| returns(&arm.body));
-            arms.sum::<usize>() + returns(&branch.otherwise)
-        }
-        Statement::Loop(repeated) => returns(&repeated.body),
-        _ => 0,
-    };
-    let each = block
-        .iter()
-        .map(|statement| of(statement) + in_handlers(statement));
+    let each = block.iter().map(|statement| {
+        let own = usize::from(matches!(statement, Statement::Return { .. }));
+        own + statement.blocks().map(|block| returns(block)).sum::<usize>()
+    });
     each.sum()
 }
 
 /// Counts the `require` statements.
 fn requires(block: &[Statement]) -> u32 {
-    let of = |statement: &Statement| {
-        let own = match statement {
-            Statement::Require { .. } => 1,
-            Statement::Branch(branch) => {
-                let arms = branch.arms.iter().map(|arm| requires(&arm.body));
-                arms.sum::<u32>() + requires(&branch.otherwise)
-            }
-            Statement::Loop(repeated) => requires(&repeated.body),
-            _ => 0,
-        };
-        let handlers = statement.handlers().iter();
-        own + handlers.map(|handler| requires(&handler.body)).sum::<u32>()
-    };
-    block.iter().map(of).sum()
+    let each = block.iter().map(|statement| {
+        let own = u32::from(matches!(statement, Statement::Require { .. }));
+        own + statement.blocks().map(|block| requires(block)).sum::<u32>()
+    });
+    each.sum()
 }

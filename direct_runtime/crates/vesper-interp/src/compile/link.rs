@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use vesper_ir::flow::{CalledInput, CalledNode};
 use vesper_ir::limits::CALL_DEPTH;
-use vesper_ir::node::{Input, Output};
+use vesper_ir::node::{ExpressionIndex, Input, Output};
 use vesper_ir::{Node, Rejected, Type};
-use vesper_opt::{Rules, optimise};
+use vesper_opt::{Proofs, Rules, optimise_proven};
 
 use crate::bytecode::Code;
 use crate::compile::{CompileFault, Form, compile, compile_optimised};
@@ -18,6 +18,8 @@ use crate::tier::{Hot, Tier, Tiering};
 #[derive(Debug)]
 pub(crate) struct Unit {
     pub(crate) node: Node,
+    /// What the plain form leaves out.
+    pub(crate) proofs: Proofs,
     pub(crate) plain: Code,
     /// The tier of the plain form.
     pub(crate) tier: Tier,
@@ -31,16 +33,26 @@ pub(crate) struct Unit {
     pub(crate) uses_now: bool,
 }
 
-/// Links a node. `others` holds the documents of its callees and may hold more.
+/// Proven clauses and calls of the node with a semantic hash, by index of expression.
+#[derive(Clone, Debug)]
+pub struct ProvenChecks {
+    pub hash: String,
+    pub clauses: Vec<ExpressionIndex>,
+    pub calls: Vec<ExpressionIndex>,
+}
+
+/// Links a node. `others` holds the documents of its callees and may hold more; `proven` may name other nodes too.
 pub(crate) fn link(
     ir: &[u8],
     others: &[&[u8]],
     rules: Rules,
+    proven: &[ProvenChecks],
     tiering: Option<Arc<Tiering>>,
 ) -> Result<Arc<Unit>, Rejected> {
     let node = vesper_ir::load(ir)?;
     let mut linker = Linker {
         rules,
+        proven,
         tiering,
         waiting: HashMap::new(),
         done: HashMap::new(),
@@ -57,9 +69,10 @@ pub(crate) fn link(
     linker.unit(node, CALL_DEPTH)
 }
 
-struct Linker {
+struct Linker<'a> {
     /// The optimisation rules of the plain form.
     rules: Rules,
+    proven: &'a [ProvenChecks],
     /// Verified but not yet compiled.
     waiting: HashMap<Arc<str>, Node>,
     done: HashMap<Arc<str>, Arc<Unit>>,
@@ -75,16 +88,27 @@ impl Hot for Unit {
 }
 
 impl Unit {
+    /// Returns true if a run needs no calls, requests, strands or `now`.
+    pub(crate) fn is_self_contained(&self) -> bool {
+        self.runs_straight() && !self.uses_now
+    }
+
+    /// Returns true if a run needs no calls, requests or strands: it ends at its first stop.
+    pub(crate) fn runs_straight(&self) -> bool {
+        self.callees.is_empty() && !self.asks && self.plain.forks.is_empty()
+    }
+
     /// Returns the layout for frameless runs. Returns `None` if a type has no form in words, or the node makes
     /// requests or calls.
     pub(crate) fn shape(&self) -> Option<Arc<Shape>> {
-        let is_self_contained = self.callees.is_empty() && !self.asks && !self.uses_now;
-        let shape = is_self_contained.then(|| Shape::of(&self.node, &self.plain))?;
+        let shape = self
+            .is_self_contained()
+            .then(|| Shape::of(&self.node, &self.plain))?;
         shape.map(Arc::new)
     }
 }
 
-impl Linker {
+impl Linker<'_> {
     /// Links a node with at most this depth of calls.
     fn unit(&mut self, node: Node, depth: usize) -> Result<Arc<Unit>, Rejected> {
         let Some(below) = depth.checked_sub(1) else {
@@ -100,11 +124,12 @@ impl Linker {
         }
         self.open.remove(&node.node_id);
         let fault = |CompileFault(what)| Rejected(format!("a fault of the engine while compiling: {what}"));
+        let proofs = self.proofs(&node)?;
         // Marks, paths and names refer to the node as verified.
         let plain = if self.rules == Rules::NONE {
             compile(&node, Form::Plain)
         } else {
-            compile_optimised(&optimise(&node, self.rules), &node)
+            compile_optimised(&optimise_proven(&node, self.rules, &proofs), &node)
         };
         let plain = plain.map_err(fault)?;
         let deepest = callees.iter().map(|callee| callee.depth).max();
@@ -114,6 +139,7 @@ impl Linker {
             uses_now: node.uses_now || callees.iter().any(|callee| callee.uses_now),
             tier: Tier::new(self.tiering.clone()),
             node,
+            proofs,
             plain,
             callees,
         };
@@ -122,6 +148,18 @@ impl Linker {
         }
         unit.tier.compile_if_eager(&unit.plain, || unit.shape());
         Ok(Arc::new(unit))
+    }
+
+    /// Returns the proofs of the node with exactly this hash; none without optimisation.
+    fn proofs(&self, node: &Node) -> Result<Proofs, Rejected> {
+        let mut of_node = self
+            .proven
+            .iter()
+            .filter(|each| *each.hash == *node.semantic_hash);
+        match of_node.next() {
+            Some(found) if self.rules != Rules::NONE => Proofs::new(node, &found.clauses, &found.calls),
+            _ => Ok(Proofs::default()),
+        }
     }
 
     fn callee(&mut self, called: &CalledNode, depth: usize) -> Result<Arc<Unit>, Rejected> {

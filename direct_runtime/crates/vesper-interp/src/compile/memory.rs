@@ -64,22 +64,12 @@ impl Memory {
 
     fn add_loops(&mut self, node: &Node, block: &Block) {
         for statement in block {
-            match statement {
-                Statement::Loop(repeated) => {
-                    self.loops
-                        .insert(Arc::clone(&repeated.name), loop_prices(node, repeated));
-                    self.add_loops(node, &repeated.body);
-                }
-                Statement::Branch(branch) => {
-                    for arm in &branch.arms {
-                        self.add_loops(node, &arm.body);
-                    }
-                    self.add_loops(node, &branch.otherwise);
-                }
-                _ => {}
+            if let Statement::Loop(repeated) = statement {
+                self.loops
+                    .insert(Arc::clone(&repeated.name), loop_prices(node, repeated));
             }
-            for handler in statement.handlers() {
-                self.add_loops(node, &handler.body);
+            for block in statement.blocks() {
+                self.add_loops(node, block);
             }
         }
     }
@@ -240,6 +230,11 @@ impl<'a> Planner<'a> {
                 }
                 self.bind(&branch.otherwise);
             }
+            if let Statement::Parallel(parallel) = statement {
+                for member in &parallel.members {
+                    self.bind(member);
+                }
+            }
             if let Some(step) = statement.name().and_then(|name| self.node.step_place(name)) {
                 self.steps.insert(step, plan);
             }
@@ -385,7 +380,8 @@ fn block_takes_memory(node: &Node, block: &Block) -> bool {
                     || inner.state.iter().any(|variable| takes(&variable.value))
                     || loop_takes_memory(node, inner)
             }
-            Statement::Call(_) | Statement::Request(_) => true,
+            // Strands count their own memory and hand it on.
+            Statement::Parallel(_) | Statement::Call(_) | Statement::Request(_) => true,
         };
         let mut handlers = statement.handlers().iter();
         own || handlers

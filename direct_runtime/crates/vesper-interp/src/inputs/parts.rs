@@ -131,25 +131,14 @@ impl Users<'_> {
 
     fn loops_of(&mut self, block: &Block) {
         for statement in block {
-            match statement {
-                Statement::Branch(branch) => {
-                    for arm in &branch.arms {
-                        self.loops_of(&arm.body);
-                    }
-                    self.loops_of(&branch.otherwise);
-                }
-                Statement::Loop(repeated) => {
-                    if let (Some(over), [item]) = (repeated.over, repeated.locals.as_slice())
-                        && let Some(local) = self.node.loop_local(*item)
-                    {
-                        self.loops.insert(over, local);
-                    }
-                    self.loops_of(&repeated.body);
-                }
-                _ => {}
+            if let Statement::Loop(repeated) = statement
+                && let (Some(over), [item]) = (repeated.over, repeated.locals.as_slice())
+                && let Some(local) = self.node.loop_local(*item)
+            {
+                self.loops.insert(over, local);
             }
-            for handler in statement.handlers() {
-                self.loops_of(&handler.body);
+            for block in statement.blocks() {
+                self.loops_of(block);
             }
         }
     }

@@ -34,6 +34,10 @@ mod storage {
         pub(crate) fn take(&mut self) -> Vec<Mark> {
             std::mem::take(&mut self.0)
         }
+
+        pub(crate) fn append(&mut self, later: &mut Self) {
+            self.0.append(&mut later.0);
+        }
     }
 }
 
@@ -54,6 +58,8 @@ mod storage {
         pub(crate) fn take(&mut self) -> Vec<Mark> {
             Vec::new()
         }
+
+        pub(crate) fn append(&mut self, _later: &mut Self) {}
     }
 }
 

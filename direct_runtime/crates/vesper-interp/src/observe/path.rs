@@ -191,6 +191,11 @@ impl Points {
                     }
                     self.block(&branch.otherwise);
                 }
+                Statement::Parallel(parallel) => {
+                    for member in &parallel.members {
+                        self.block(member);
+                    }
+                }
                 Statement::Loop(repeated) => {
                     let conditions = [repeated.filter, repeated.condition, repeated.stop_when];
                     for condition in conditions.into_iter().flatten() {

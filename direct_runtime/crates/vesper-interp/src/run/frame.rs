@@ -5,7 +5,7 @@
 use vesper_ir::node::ExpressionIndex;
 use vesper_ir::{FailureCode, Value};
 
-use crate::bytecode::sites::ErrorConversion;
+use crate::bytecode::sites::{ErrorConversion, Guard};
 use crate::bytecode::{Code, Operand, PathOfCode};
 use crate::observe::path::Path;
 use crate::run::calls::Calls;
@@ -46,6 +46,9 @@ pub(crate) struct FlowState {
     failures: Vec<Option<Failure>>,
     /// True once a declared error has replaced the outputs.
     pub(crate) is_error: bool,
+    /// The instructions of the strand, or of the statement whose strands are open. A failure leaves them only through the
+    /// join.
+    pub(crate) fence: Option<(usize, usize)>,
     /// The ranges of instructions that failures skipped outside of loops; only in the pathed form.
     pub(crate) skipped: Vec<(usize, usize)>,
 }
@@ -108,11 +111,46 @@ impl Frame {
             flow: FlowState {
                 failures: (0..code.failures).map(|_| None).collect(),
                 is_error: false,
+                fence: None,
                 skipped: Vec::new(),
             },
             calls: Calls::default(),
             next: 0,
             keeps_outputs: false,
+        }
+    }
+
+    /// Creates the frame of a strand on the instructions of the region.
+    pub(crate) fn forked(&self, code: &Code, region: (usize, usize)) -> Self {
+        Self {
+            registers: self.registers.clone(),
+            // No instruction of a strand reads a loop that began before it.
+            loops: (0..code.loops).map(|_| LoopState::new()).collect(),
+            flow: FlowState {
+                failures: self.flow.failures.clone(),
+                is_error: false,
+                fence: Some(region),
+                skipped: Vec::new(),
+            },
+            calls: Calls::default(),
+            next: region.0,
+            keeps_outputs: false,
+        }
+    }
+
+    /// Adds the points that a strand has passed.
+    pub(crate) fn join_path(&mut self, code: &Code, strand: &Self) {
+        if let Some(path) = &code.path {
+            let words = path.first.0 as usize..path.first.0 as usize + path.words;
+            let own = self.registers.get_mut(words.clone()).unwrap_or_default();
+            for (own, passed) in own
+                .iter_mut()
+                .zip(strand.registers.get(words).unwrap_or_default())
+            {
+                if let (Value::Integer(own), Value::Integer(passed)) = (own, passed) {
+                    *own |= passed;
+                }
+            }
         }
     }
 
@@ -193,16 +231,23 @@ impl FlowState {
         at: usize,
         failure: Failure,
     ) -> Result<Result<usize, Failure>, Fault> {
+        let fence = self.fence;
+        let encloses =
+            |guard: &Guard| fence.is_none_or(|(start, end)| start <= guard.start && guard.end <= end);
         let around = code
             .guards
             .iter()
-            .filter(|guard| (guard.start..guard.end).contains(&at));
+            .filter(|guard| (guard.start..guard.end).contains(&at) && encloses(guard));
         for guard in around {
             if let Some(handler) = guard.handler(failure.code.name()) {
                 *self.failures.get_mut(handler.slot as usize).ok_or(NOT_HELD)? = Some(failure);
                 self.skip(code, at, handler.at);
                 return Ok(Ok(handler.at));
             }
+        }
+        if let Some((_, end)) = self.fence {
+            self.skip(code, at, end);
+            return Ok(Err(failure));
         }
         let Some(error_conversion) = &code.error_conversion else {
             return Ok(Err(failure));

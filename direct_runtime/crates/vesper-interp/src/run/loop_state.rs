@@ -51,6 +51,11 @@ impl LoopMemory {
         meter.restore_memory(self.kept);
     }
 
+    /// Counts memory that was taken already as that of values which the loop keeps.
+    pub(crate) fn hold(&mut self, bytes: u64) {
+        self.kept += bytes;
+    }
+
     /// Takes memory for a value that the loop keeps. Without it, nothing changes.
     #[inline]
     pub(crate) fn keep(&mut self, bytes: u64, meter: &mut Meter) -> Result<(), Exhausted> {

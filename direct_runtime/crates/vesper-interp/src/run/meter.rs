@@ -79,8 +79,11 @@ pub struct Meter {
     watch: Option<Watch>,
     /// Units taken from the rest so far.
     taken: u64,
-    /// Bytes in use.
+    /// Bytes in use by the strand that runs.
     memory: u64,
+    /// Bytes in use by the other strands.
+    others: u64,
+    /// The limit without the bytes of the others.
     max_memory: u64,
 }
 
@@ -112,6 +115,7 @@ impl Meter {
             watch: limits.watch,
             taken: at_hand,
             memory: 0,
+            others: 0,
             max_memory: limits.memory,
         }
     }
@@ -169,6 +173,21 @@ impl Meter {
     pub(crate) fn charge(&mut self, charge: Charge) -> Result<(), Exhausted> {
         self.spend_units(charge.units)?;
         self.take_memory(charge.bytes)
+    }
+
+    /// Counts for another strand, which has taken this many bytes. Returns those of the strand so far.
+    pub(crate) fn swap_count(&mut self, bytes: u64) -> u64 {
+        let (limit, all) = (self.max_memory + self.others, self.memory + self.others);
+        self.others = all.saturating_sub(bytes);
+        self.max_memory = limit.saturating_sub(self.others);
+        std::mem::replace(&mut self.memory, bytes)
+    }
+
+    /// Counts bytes of another strand as those of the strand that runs.
+    pub(crate) fn absorb(&mut self, bytes: u64) {
+        self.memory += bytes;
+        self.max_memory += bytes;
+        self.others = self.others.saturating_sub(bytes);
     }
 
     /// Returns the bytes in use.
@@ -241,6 +260,7 @@ impl Meter {
             watch: self.watch,
             taken: self.taken - back,
             memory: self.memory,
+            others: self.others,
             max_memory: self.max_memory,
         }
     }

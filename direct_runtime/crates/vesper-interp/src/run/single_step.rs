@@ -357,6 +357,10 @@ pub fn step(
         | Instruction::Apply { .. }
         | Instruction::Leave { .. }
         | Instruction::CallNode { .. }
+        | Instruction::Fork { .. }
+        | Instruction::Join
+        | Instruction::EndMember
+        | Instruction::EndRound { .. }
         | Instruction::FailAgain { .. }
         | Instruction::Mark { .. }
         | Instruction::Note { .. } => return Ok(StepResult::Refused),

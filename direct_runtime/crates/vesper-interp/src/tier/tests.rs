@@ -77,7 +77,7 @@ fn tiering(compiler: Stands) -> Tiering {
 
 fn payment(tiering: Tiering) -> Program {
     let ir = include_bytes!("../../../../fixtures/payment_decision_v1.json");
-    Program::load_tiered(ir, &[], vesper_opt::Rules::ALL, Some(Arc::new(tiering))).unwrap()
+    Program::load_tiered(ir, &[], vesper_opt::Rules::ALL, &[], Some(Arc::new(tiering))).unwrap()
 }
 
 /// Returns true if the outcome is that of the interpreter alone.
@@ -161,7 +161,8 @@ fn few_long_runs_make_a_form_hot() {
         calls: u32::MAX - 1,
         ..tiering(CODE)
     });
-    let program = Program::load_tiered(ir, &[], vesper_opt::Rules::ALL, Some(Arc::clone(&tiering))).unwrap();
+    let program =
+        Program::load_tiered(ir, &[], vesper_opt::Rules::ALL, &[], Some(Arc::clone(&tiering))).unwrap();
     let unit = program.unit_for_tests();
     unit.tier.count_fuel(&tiering, unit, 19_999);
     worker::wait_until_idle();

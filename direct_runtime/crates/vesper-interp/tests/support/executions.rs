@@ -30,7 +30,10 @@ pub(crate) fn start(program: &Program, x: i64) -> Execution {
 
 pub(crate) fn expect_request(advanced: Result<Advanced, Misuse>) -> Request {
     match advanced.unwrap() {
-        Advanced::Blocked(request) => request,
+        Advanced::Blocked(mut wave) => {
+            assert_eq!(wave.len(), 1, "{wave:?}");
+            wave.remove(0)
+        }
         Advanced::Done(outcome, _) => panic!("done: {outcome:?}"),
     }
 }

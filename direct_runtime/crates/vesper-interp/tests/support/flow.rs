@@ -79,6 +79,11 @@ fn block(statements: &mut Json, table: &mut Vec<Json>) {
                 each(fields, "next", table);
                 field(fields, "stop_when", table);
             }
+            "parallel" => {
+                for member in fields["members"].as_array_mut().unwrap() {
+                    block(member, table);
+                }
+            }
             "request" => {
                 field(fields, "key", table);
                 each(fields, "arguments", table);

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use crate::Rejected;
 use crate::canonical::Reader;
 use crate::effect::EffectClass;
-use crate::flow::{Arm, Block, Branch, Call, Handler, Loop, LoopVariable, Request, Statement};
+use crate::flow::{Arm, Block, Branch, Call, Handler, Loop, LoopVariable, Parallel, Request, Statement};
 use crate::generated::effects::Effect;
-use crate::limits::{BLOCK_DEPTH, ITERATIONS, LISTED, LITERAL_BYTES, NAME_BYTES, STATEMENTS};
+use crate::limits::{BLOCK_DEPTH, ITERATIONS, LISTED, LITERAL_BYTES, NAME_BYTES, STATEMENTS, STRANDS};
 
 use super::expression::local;
 use super::header::step_policy;
@@ -66,6 +66,7 @@ fn statement(reader: &mut Reader<'_>, budget: &mut Budget) -> Result<Statement, 
         },
         "branch" => branch,
         "loop" => loop_statement,
+        "parallel" => parallel,
         "request" => request,
         "call" => call,
         _ => {
@@ -121,6 +122,12 @@ fn loop_statement(reader: &mut Reader<'_>, budget: &mut Budget) -> Result<Statem
     let body = reader.field("body", |reader| block(reader, budget))?;
     let collect = reader.optional_field("collect", index)?;
     let handlers = handlers(reader, budget)?;
+    let in_flight = reader.optional_field("in_flight", |reader| match reader.integer()? {
+        count @ 2..=STRANDS => Ok(usize::try_from(count).unwrap_or_default()),
+        count => Err(reader.refuse(format_args!(
+            "the `in_flight` of a loop is 2 to {STRANDS}, not {count}"
+        ))),
+    })?;
     let locals = reader.field("locals", |reader| reader.list(LISTED, local))?;
     let max = reader.field("max", |reader| match reader.integer()? {
         max @ 1..=ITERATIONS => Ok(max),
@@ -164,8 +171,22 @@ fn loop_statement(reader: &mut Reader<'_>, budget: &mut Budget) -> Result<Statem
         collect,
         next,
         stop_when,
+        in_flight,
         handlers,
     })))
+}
+
+fn parallel(reader: &mut Reader<'_>, budget: &mut Budget) -> Result<Statement, Rejected> {
+    let handlers = handlers(reader, budget)?;
+    let members = reader.field("members", |reader| {
+        reader.list(LISTED, |reader| block(reader, budget))
+    })?;
+    let name = reader.field("name", name)?;
+    Ok(Statement::Parallel(Parallel {
+        name,
+        members,
+        handlers,
+    }))
 }
 
 fn request(reader: &mut Reader<'_>, budget: &mut Budget) -> Result<Statement, Rejected> {
@@ -217,6 +238,7 @@ fn request(reader: &mut Reader<'_>, budget: &mut Budget) -> Result<Statement, Re
 }
 
 fn call(reader: &mut Reader<'_>, budget: &mut Budget) -> Result<Statement, Rejected> {
+    reader.optional_field("budgets", super::budget::budgets)?;
     let handlers = handlers(reader, budget)?;
     let inputs = reader.field("inputs", |reader| reader.list(LISTED, named_value))?;
     let step = reader.field("name", name)?;

@@ -115,6 +115,7 @@ const POLICY: &[(&str, bool)] = &[
     ("breaker_failures", false),
     ("breaker_open_us", false),
     ("breaker_within_us", false),
+    ("budgets", false),
     ("concurrency", false),
     ("expected_latency_ms", true),
     ("jitter", false),
@@ -142,6 +143,7 @@ fn policy(reader: &mut Reader<'_>, is_of_node: bool) -> Result<(), Rejected> {
         }
         reader.optional_field(field, |reader| match *field {
             "jitter" => word(reader, "`jitter`", &["none", "full"]),
+            "budgets" => super::budget::budgets(reader).map(drop),
             "retry_on" => reader.list(LISTED, super::flow::code).map(drop),
             _ => match reader.integer()? {
                 0.. => Ok(()),

@@ -2,6 +2,17 @@
 
 use crate::effect::{EffectArgument, EffectClass, EffectDeclaration, Gives};
 
+/// Kinds of interrupts.
+pub const INTERRUPT_KINDS: &[&str] = &[
+    "clarification",
+    "confirmation",
+    "agent_review",
+    "checkpoint",
+    "resource_exhausted",
+    "timeout",
+    "system_error",
+];
+
 /// Effect of a request. Only the Host performs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
@@ -39,6 +50,32 @@ pub enum Effect {
     StateRead,
     /// Performs an effect that the application registers.
     Custom,
+    /// Runs an allowed command in a confined process and returns its exit code and bounded output.
+    CommandRun,
+    /// Calls a tool of a configured MCP server and returns its result.
+    McpCall,
+    /// Returns the history of a session: `messages` for a model, `summary`, `count`, `is_over_limit`. An unknown session is empty.
+    SessionRead,
+    /// Appends a list of messages to a session, and the tokens and cost that they took, and returns the number of its messages.
+    SessionAppend,
+    /// Replaces the first `through` messages of a session by a summary in what later reads return, and returns the number of messages that are left.
+    SessionCompact,
+    /// Returns the value of a key in a session, or null.
+    SessionGet,
+    /// Stores a value under a key in a session for `ttl_us` microseconds, or for ever where that is 0, and returns true.
+    SessionPut,
+    /// Deletes a key from a session and returns whether it was present.
+    SessionDelete,
+    /// Returns a budget around the step as `limit`, `used`, `reserved` and `remaining`, each with `usd`, `tokens`, `calls` and `time_us`; a member without a limit is null in `limit` and `remaining`.
+    BudgetRead,
+    /// Asks a configured model to continue a conversation and returns its answer.
+    ModelCall,
+    /// Suspends the run for `duration`, or until the time `until`, and returns the time it was due. Exactly one of the two is present.
+    Sleep,
+    /// Suspends the run until a signal arrives and returns its value. With `match` only a signal for that text counts; `timeout` ends the wait.
+    SignalWait,
+    /// Suspends the run until a person answers and returns the answer. Without `ttl` it never expires.
+    Interrupt,
 }
 
 impl Effect {
@@ -61,6 +98,19 @@ impl Effect {
         Effect::StateTransition,
         Effect::StateRead,
         Effect::Custom,
+        Effect::CommandRun,
+        Effect::McpCall,
+        Effect::SessionRead,
+        Effect::SessionAppend,
+        Effect::SessionCompact,
+        Effect::SessionGet,
+        Effect::SessionPut,
+        Effect::SessionDelete,
+        Effect::BudgetRead,
+        Effect::ModelCall,
+        Effect::Sleep,
+        Effect::SignalWait,
+        Effect::Interrupt,
     ];
 
     /// Returns the declared name.
@@ -83,6 +133,19 @@ impl Effect {
             Effect::StateTransition => "state_transition",
             Effect::StateRead => "state_read",
             Effect::Custom => "custom",
+            Effect::CommandRun => "command_run",
+            Effect::McpCall => "mcp_call",
+            Effect::SessionRead => "session_read",
+            Effect::SessionAppend => "session_append",
+            Effect::SessionCompact => "session_compact",
+            Effect::SessionGet => "session_get",
+            Effect::SessionPut => "session_put",
+            Effect::SessionDelete => "session_delete",
+            Effect::BudgetRead => "budget_read",
+            Effect::ModelCall => "model_call",
+            Effect::Sleep => "sleep",
+            Effect::SignalWait => "signal_wait",
+            Effect::Interrupt => "interrupt",
         }
     }
 
@@ -106,6 +169,19 @@ impl Effect {
             "state_transition" => Effect::StateTransition,
             "state_read" => Effect::StateRead,
             "custom" => Effect::Custom,
+            "command_run" => Effect::CommandRun,
+            "mcp_call" => Effect::McpCall,
+            "session_read" => Effect::SessionRead,
+            "session_append" => Effect::SessionAppend,
+            "session_compact" => Effect::SessionCompact,
+            "session_get" => Effect::SessionGet,
+            "session_put" => Effect::SessionPut,
+            "session_delete" => Effect::SessionDelete,
+            "budget_read" => Effect::BudgetRead,
+            "model_call" => Effect::ModelCall,
+            "sleep" => Effect::Sleep,
+            "signal_wait" => Effect::SignalWait,
+            "interrupt" => Effect::Interrupt,
             _ => return None,
         })
     }
@@ -357,6 +433,232 @@ impl Effect {
                 }],
                 gives: Gives::Declared,
                 fails: &["effect_failed", "bad_response"],
+            },
+            Effect::CommandRun => &EffectDeclaration {
+                classes: &[EffectClass::Unsafe, EffectClass::Read],
+                fixed: &["command"],
+                arguments: &[
+                    EffectArgument {
+                        name: "arguments",
+                        types: &["json"],
+                        is_optional: true,
+                    },
+                    EffectArgument {
+                        name: "stdin",
+                        types: &["string"],
+                        is_optional: true,
+                    },
+                ],
+                gives: Gives::Declared,
+                fails: &["not_allowed", "invalid_argument"],
+            },
+            Effect::McpCall => &EffectDeclaration {
+                classes: &[EffectClass::Unsafe, EffectClass::Read],
+                fixed: &["server", "tool"],
+                arguments: &[EffectArgument {
+                    name: "arguments",
+                    types: &["json"],
+                    is_optional: true,
+                }],
+                gives: Gives::Declared,
+                fails: &["not_allowed", "invalid_argument", "bad_response", "effect_failed"],
+            },
+            Effect::SessionRead => &EffectDeclaration {
+                classes: &[EffectClass::Read],
+                fixed: &["session"],
+                arguments: &[EffectArgument {
+                    name: "id",
+                    types: &["string"],
+                    is_optional: false,
+                }],
+                gives: Gives::Type("json"),
+                fails: &["bad_response", "invalid_argument"],
+            },
+            Effect::SessionAppend => &EffectDeclaration {
+                classes: &[EffectClass::Txn],
+                fixed: &["session"],
+                arguments: &[
+                    EffectArgument {
+                        name: "id",
+                        types: &["string"],
+                        is_optional: false,
+                    },
+                    EffectArgument {
+                        name: "messages",
+                        types: &["json"],
+                        is_optional: false,
+                    },
+                    EffectArgument {
+                        name: "usage",
+                        types: &["json"],
+                        is_optional: true,
+                    },
+                ],
+                gives: Gives::Type("integer"),
+                fails: &["invalid_argument"],
+            },
+            Effect::SessionCompact => &EffectDeclaration {
+                classes: &[EffectClass::Txn],
+                fixed: &["session"],
+                arguments: &[
+                    EffectArgument {
+                        name: "id",
+                        types: &["string"],
+                        is_optional: false,
+                    },
+                    EffectArgument {
+                        name: "summary",
+                        types: &["string"],
+                        is_optional: false,
+                    },
+                    EffectArgument {
+                        name: "through",
+                        types: &["integer"],
+                        is_optional: false,
+                    },
+                ],
+                gives: Gives::Type("integer"),
+                fails: &["invalid_argument"],
+            },
+            Effect::SessionGet => &EffectDeclaration {
+                classes: &[EffectClass::Read],
+                fixed: &["session"],
+                arguments: &[
+                    EffectArgument {
+                        name: "id",
+                        types: &["string"],
+                        is_optional: false,
+                    },
+                    EffectArgument {
+                        name: "key",
+                        types: &["string"],
+                        is_optional: false,
+                    },
+                ],
+                gives: Gives::Type("json"),
+                fails: &["bad_response", "invalid_argument"],
+            },
+            Effect::SessionPut => &EffectDeclaration {
+                classes: &[EffectClass::Txn],
+                fixed: &["session", "ttl_us"],
+                arguments: &[
+                    EffectArgument {
+                        name: "id",
+                        types: &["string"],
+                        is_optional: false,
+                    },
+                    EffectArgument {
+                        name: "key",
+                        types: &["string"],
+                        is_optional: false,
+                    },
+                    EffectArgument {
+                        name: "value",
+                        types: &["json"],
+                        is_optional: false,
+                    },
+                ],
+                gives: Gives::Type("boolean"),
+                fails: &["invalid_argument"],
+            },
+            Effect::SessionDelete => &EffectDeclaration {
+                classes: &[EffectClass::Txn],
+                fixed: &["session"],
+                arguments: &[
+                    EffectArgument {
+                        name: "id",
+                        types: &["string"],
+                        is_optional: false,
+                    },
+                    EffectArgument {
+                        name: "key",
+                        types: &["string"],
+                        is_optional: false,
+                    },
+                ],
+                gives: Gives::Type("boolean"),
+                fails: &["invalid_argument"],
+            },
+            Effect::BudgetRead => &EffectDeclaration {
+                classes: &[EffectClass::Read],
+                fixed: &["budget"],
+                arguments: &[],
+                gives: Gives::Type("json"),
+                fails: &["not_found"],
+            },
+            Effect::ModelCall => &EffectDeclaration {
+                classes: &[EffectClass::Read, EffectClass::Unsafe],
+                fixed: &["model"],
+                arguments: &[EffectArgument {
+                    name: "request",
+                    types: &["json"],
+                    is_optional: false,
+                }],
+                gives: Gives::Type("json"),
+                fails: &[
+                    "rate_limit",
+                    "overloaded",
+                    "invalid_request",
+                    "auth",
+                    "too_long",
+                    "refused",
+                    "bad_response",
+                    "budget_exceeded",
+                ],
+            },
+            Effect::Sleep => &EffectDeclaration {
+                classes: &[EffectClass::Wait],
+                fixed: &[],
+                arguments: &[
+                    EffectArgument {
+                        name: "duration",
+                        types: &["duration"],
+                        is_optional: true,
+                    },
+                    EffectArgument {
+                        name: "until",
+                        types: &["timestamp"],
+                        is_optional: true,
+                    },
+                ],
+                gives: Gives::Type("timestamp"),
+                fails: &["cancelled", "invalid_argument"],
+            },
+            Effect::SignalWait => &EffectDeclaration {
+                classes: &[EffectClass::Wait],
+                fixed: &["signal"],
+                arguments: &[
+                    EffectArgument {
+                        name: "match",
+                        types: &["string"],
+                        is_optional: true,
+                    },
+                    EffectArgument {
+                        name: "timeout",
+                        types: &["duration"],
+                        is_optional: true,
+                    },
+                ],
+                gives: Gives::Declared,
+                fails: &["cancelled"],
+            },
+            Effect::Interrupt => &EffectDeclaration {
+                classes: &[EffectClass::Wait],
+                fixed: &["kind"],
+                arguments: &[
+                    EffectArgument {
+                        name: "message",
+                        types: &["string"],
+                        is_optional: false,
+                    },
+                    EffectArgument {
+                        name: "ttl",
+                        types: &["duration"],
+                        is_optional: true,
+                    },
+                ],
+                gives: Gives::Declared,
+                fails: &["expired", "cancelled"],
             },
         }
     }

@@ -3,6 +3,8 @@
 /// Code of a failure of an execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorCode {
+    /// The provider of a model rejects the key, or the key may not use this model.
+    Auth,
     /// A json value does not have the requested shape or kind.
     BadCast,
     /// A text or bytes are not in the format that the operation reads: a number, a date, base64, UTF-8, JSON.
@@ -11,6 +13,10 @@ pub enum ErrorCode {
     BadInput,
     /// The response does not fit the type that the step declares.
     BadResponse,
+    /// The request could cost more than a budget has left; it was not sent.
+    BudgetExceeded,
+    /// A person cancelled the wait of a step.
+    Cancelled,
     /// A unique or foreign key constraint rejected the write.
     Conflict,
     /// A clause of a called node is false.
@@ -25,6 +31,8 @@ pub enum ErrorCode {
     EffectFailed,
     /// An empty collection has no smallest, largest or average value.
     EmptyCollection,
+    /// An interrupt was not answered within its time to live.
+    Expired,
     /// The HTTP status is not 2xx. Handlers can also match it as `http_NNN`.
     HttpError,
     /// No item, code point or byte has this position. Positions start at 0 and are never negative.
@@ -33,12 +41,16 @@ pub enum ErrorCode {
     IntegerOverflow,
     /// An argument has the right type but is outside the range of the operation, such as a negative count.
     InvalidArgument,
+    /// The request of a model does not have the form that it needs, or the provider rejects it.
+    InvalidRequest,
     /// The entity is in none of the states from which this transition starts.
     InvalidTransition,
     /// A loop would exceed the number of iterations that its `max` allows.
     LoopLimit,
     /// The map or json object has no entry with this key.
     MissingKey,
+    /// A rule of the configuration, a hook or a person refused the request; nothing was performed.
+    NotAllowed,
     /// A NaN or an infinity has no value in the requested type.
     NotFinite,
     /// The row, file or secret does not exist.
@@ -49,8 +61,14 @@ pub enum ErrorCode {
     NotWhole,
     /// A value is required, but it is null.
     NullValue,
+    /// The provider of a model has no capacity for the request now.
+    Overloaded,
+    /// The provider of a model admits no more requests or tokens now, or the limit of the model is reached here.
+    RateLimit,
     /// A call of a function would be deeper than its `max_depth` allows.
     RecursionLimit,
+    /// The provider of a model blocked the request by its content rules. A refusal by the model itself is an answer with `stop: refusal`.
+    Refused,
     /// Several rows of a decision table match where its hit policy allows one, or one result.
     TableConflict,
     /// The result is outside the years 1 to 9999, or a duration is longer than 3,652,059 days.
@@ -59,6 +77,8 @@ pub enum ErrorCode {
     Timeout,
     /// The result would exceed the size limit of its type or the nesting limit.
     TooLarge,
+    /// The conversation and the requested answer do not fit into the context of the model.
+    TooLong,
     /// The query returned more rows than the type allows.
     TooManyRows,
     /// The other side of an effect could not be reached, or a policy blocked the request.
@@ -70,10 +90,13 @@ pub enum ErrorCode {
 impl ErrorCode {
     /// All variants, in declared order.
     pub const ALL: &[ErrorCode] = &[
+        ErrorCode::Auth,
         ErrorCode::BadCast,
         ErrorCode::BadFormat,
         ErrorCode::BadInput,
         ErrorCode::BadResponse,
+        ErrorCode::BudgetExceeded,
+        ErrorCode::Cancelled,
         ErrorCode::Conflict,
         ErrorCode::ContractBroken,
         ErrorCode::DecimalOverflow,
@@ -81,23 +104,30 @@ impl ErrorCode {
         ErrorCode::DuplicateKey,
         ErrorCode::EffectFailed,
         ErrorCode::EmptyCollection,
+        ErrorCode::Expired,
         ErrorCode::HttpError,
         ErrorCode::IndexOutOfRange,
         ErrorCode::IntegerOverflow,
         ErrorCode::InvalidArgument,
+        ErrorCode::InvalidRequest,
         ErrorCode::InvalidTransition,
         ErrorCode::LoopLimit,
         ErrorCode::MissingKey,
+        ErrorCode::NotAllowed,
         ErrorCode::NotFinite,
         ErrorCode::NotFound,
         ErrorCode::NotInForce,
         ErrorCode::NotWhole,
         ErrorCode::NullValue,
+        ErrorCode::Overloaded,
+        ErrorCode::RateLimit,
         ErrorCode::RecursionLimit,
+        ErrorCode::Refused,
         ErrorCode::TableConflict,
         ErrorCode::TimeOverflow,
         ErrorCode::Timeout,
         ErrorCode::TooLarge,
+        ErrorCode::TooLong,
         ErrorCode::TooManyRows,
         ErrorCode::Unavailable,
         ErrorCode::UnknownZone,
@@ -106,10 +136,13 @@ impl ErrorCode {
     /// Returns the declared name.
     pub fn name(self) -> &'static str {
         match self {
+            ErrorCode::Auth => "auth",
             ErrorCode::BadCast => "bad_cast",
             ErrorCode::BadFormat => "bad_format",
             ErrorCode::BadInput => "bad_input",
             ErrorCode::BadResponse => "bad_response",
+            ErrorCode::BudgetExceeded => "budget_exceeded",
+            ErrorCode::Cancelled => "cancelled",
             ErrorCode::Conflict => "conflict",
             ErrorCode::ContractBroken => "contract_broken",
             ErrorCode::DecimalOverflow => "decimal_overflow",
@@ -117,23 +150,30 @@ impl ErrorCode {
             ErrorCode::DuplicateKey => "duplicate_key",
             ErrorCode::EffectFailed => "effect_failed",
             ErrorCode::EmptyCollection => "empty_collection",
+            ErrorCode::Expired => "expired",
             ErrorCode::HttpError => "http_error",
             ErrorCode::IndexOutOfRange => "index_out_of_range",
             ErrorCode::IntegerOverflow => "integer_overflow",
             ErrorCode::InvalidArgument => "invalid_argument",
+            ErrorCode::InvalidRequest => "invalid_request",
             ErrorCode::InvalidTransition => "invalid_transition",
             ErrorCode::LoopLimit => "loop_limit",
             ErrorCode::MissingKey => "missing_key",
+            ErrorCode::NotAllowed => "not_allowed",
             ErrorCode::NotFinite => "not_finite",
             ErrorCode::NotFound => "not_found",
             ErrorCode::NotInForce => "not_in_force",
             ErrorCode::NotWhole => "not_whole",
             ErrorCode::NullValue => "null_value",
+            ErrorCode::Overloaded => "overloaded",
+            ErrorCode::RateLimit => "rate_limit",
             ErrorCode::RecursionLimit => "recursion_limit",
+            ErrorCode::Refused => "refused",
             ErrorCode::TableConflict => "table_conflict",
             ErrorCode::TimeOverflow => "time_overflow",
             ErrorCode::Timeout => "timeout",
             ErrorCode::TooLarge => "too_large",
+            ErrorCode::TooLong => "too_long",
             ErrorCode::TooManyRows => "too_many_rows",
             ErrorCode::Unavailable => "unavailable",
             ErrorCode::UnknownZone => "unknown_zone",
@@ -143,10 +183,13 @@ impl ErrorCode {
     /// Returns the variant with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Some(match name {
+            "auth" => ErrorCode::Auth,
             "bad_cast" => ErrorCode::BadCast,
             "bad_format" => ErrorCode::BadFormat,
             "bad_input" => ErrorCode::BadInput,
             "bad_response" => ErrorCode::BadResponse,
+            "budget_exceeded" => ErrorCode::BudgetExceeded,
+            "cancelled" => ErrorCode::Cancelled,
             "conflict" => ErrorCode::Conflict,
             "contract_broken" => ErrorCode::ContractBroken,
             "decimal_overflow" => ErrorCode::DecimalOverflow,
@@ -154,23 +197,30 @@ impl ErrorCode {
             "duplicate_key" => ErrorCode::DuplicateKey,
             "effect_failed" => ErrorCode::EffectFailed,
             "empty_collection" => ErrorCode::EmptyCollection,
+            "expired" => ErrorCode::Expired,
             "http_error" => ErrorCode::HttpError,
             "index_out_of_range" => ErrorCode::IndexOutOfRange,
             "integer_overflow" => ErrorCode::IntegerOverflow,
             "invalid_argument" => ErrorCode::InvalidArgument,
+            "invalid_request" => ErrorCode::InvalidRequest,
             "invalid_transition" => ErrorCode::InvalidTransition,
             "loop_limit" => ErrorCode::LoopLimit,
             "missing_key" => ErrorCode::MissingKey,
+            "not_allowed" => ErrorCode::NotAllowed,
             "not_finite" => ErrorCode::NotFinite,
             "not_found" => ErrorCode::NotFound,
             "not_in_force" => ErrorCode::NotInForce,
             "not_whole" => ErrorCode::NotWhole,
             "null_value" => ErrorCode::NullValue,
+            "overloaded" => ErrorCode::Overloaded,
+            "rate_limit" => ErrorCode::RateLimit,
             "recursion_limit" => ErrorCode::RecursionLimit,
+            "refused" => ErrorCode::Refused,
             "table_conflict" => ErrorCode::TableConflict,
             "time_overflow" => ErrorCode::TimeOverflow,
             "timeout" => ErrorCode::Timeout,
             "too_large" => ErrorCode::TooLarge,
+            "too_long" => ErrorCode::TooLong,
             "too_many_rows" => ErrorCode::TooManyRows,
             "unavailable" => ErrorCode::Unavailable,
             "unknown_zone" => ErrorCode::UnknownZone,

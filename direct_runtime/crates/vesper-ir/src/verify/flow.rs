@@ -10,7 +10,10 @@ use std::sync::Arc;
 use std::vec;
 
 use crate::Rejected;
-use crate::flow::{Block, Branch, CalledNode, Handler, Loop, Machine, NamedValue, Statement, leaves};
+use crate::flow::{
+    Block, Branch, CalledNode, Handler, Loop, Machine, NamedValue, Parallel, Statement, leaves,
+};
+use crate::limits::STRANDS;
 use crate::node::{ExpressionIndex, LocalNumber, Output, RawExpression, RawFunction};
 use crate::types::{Field, Type};
 
@@ -79,6 +82,11 @@ impl Parts {
                 self.roots.extend(repeated.collect);
                 self.roots.extend(repeated.next.iter().map(|(_, value)| *value));
                 self.roots.extend(repeated.stop_when);
+            }
+            Statement::Parallel(parallel) => {
+                for member in &parallel.members {
+                    self.block(member);
+                }
             }
             Statement::Request(request) => {
                 self.roots.extend(request.key);
@@ -224,7 +232,7 @@ impl<'a> Flow<'a> {
                     number + 1
                 )));
             }
-            shown.extend(self.statement(statement)?);
+            self.statement(statement, &mut shown)?;
         }
         Ok(shown)
     }
@@ -235,8 +243,8 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Verifies a statement with its handlers. Returns the index of its step, if others may refer to it.
-    fn statement(&mut self, statement: &Statement) -> Result<Option<usize>, Rejected> {
+    /// Verifies a statement with its handlers. Adds the steps that the following statements may refer to.
+    fn statement(&mut self, statement: &Statement, shown: &mut Shown) -> Result<(), Rejected> {
         let place = self.next_step;
         let Some(name) = statement.name() else {
             match statement {
@@ -249,13 +257,23 @@ impl<'a> Flow<'a> {
                 }
                 _ => {}
             }
-            return Ok(None);
+            return Ok(());
         };
         self.next_step += 1;
         let ty = match statement {
             Statement::Step { value, .. } => Some(self.root(*value, Scope::Body)?),
             Statement::Branch(branch) => self.branch(branch)?,
             Statement::Loop(repeated) => Some(self.loop_statement(repeated)?),
+            Statement::Parallel(parallel) => {
+                let steps = self.parallel(parallel)?;
+                self.handlers(name, &parallel.handlers, None)?;
+                for step in &steps {
+                    self.typing
+                        .show_step(*step, self.steps.get(*step).cloned().flatten());
+                }
+                shown.extend(steps);
+                return Ok(());
+            }
             Statement::Request(request) => Some(self.request(request)?),
             Statement::Call(call) => Some(self.call(call)?),
             _ => None,
@@ -265,7 +283,8 @@ impl<'a> Flow<'a> {
             step.clone_from(&ty);
         }
         self.typing.show_step(place, ty);
-        Ok(Some(place))
+        shown.push(place);
+        Ok(())
     }
 
     /// Verifies the values of a `return` or `raise`: every declared one, in this order.
@@ -340,9 +359,6 @@ impl<'a> Flow<'a> {
 
     fn branch(&mut self, branch: &Branch) -> Result<Option<Type>, Rejected> {
         let name = &branch.name;
-        if branch.arms.is_empty() {
-            return Err(Rejected(format!("branch `{name}` has no arms")));
-        }
         let mut value = ArmValue::Unknown;
         for arm in &branch.arms {
             self.boolean(arm.when, || format!("a condition of branch `{name}`"))?;
@@ -391,6 +407,28 @@ impl<'a> Flow<'a> {
         Ok(())
     }
 
+    /// Verifies the members of a parallel statement, which do not see each other. Returns their steps.
+    fn parallel(&mut self, parallel: &Parallel) -> Result<Shown, Rejected> {
+        let refuse = |what: String| Rejected(format!("parallel `{}`: {what}", parallel.name));
+        let count = parallel.members.len();
+        if !usize::try_from(STRANDS).is_ok_and(|most| (2..=most).contains(&count)) {
+            return Err(refuse(format!("it has 2 to {STRANDS} members, not {count}")));
+        }
+        let mut steps = Shown::new();
+        for member in &parallel.members {
+            if member.is_empty() {
+                return Err(refuse("a member is empty".to_owned()));
+            }
+            if may_leave(member) {
+                return Err(refuse("a member has a return or a raise".to_owned()));
+            }
+            let shown = self.block(member)?;
+            self.hide(shown.clone());
+            steps.extend(shown);
+        }
+        Ok(steps)
+    }
+
     fn loop_statement(&mut self, repeated: &Loop) -> Result<Type, Rejected> {
         let refuse = |what: String| Rejected(format!("loop `{}`: {what}", repeated.name));
         if repeated.over.is_none() && repeated.condition.is_none() {
@@ -398,6 +436,23 @@ impl<'a> Flow<'a> {
         }
         if repeated.over.is_none() && repeated.filter.is_some() {
             return Err(refuse("it has `where`, but no `over`".to_owned()));
+        }
+        if repeated.in_flight.is_some() {
+            if repeated.over.is_none() {
+                return Err(refuse("it has `in_flight`, but no `over`".to_owned()));
+            }
+            let before = [repeated.condition, repeated.stop_when];
+            if !repeated.state.is_empty() || !repeated.next.is_empty() || before.iter().any(Option::is_some) {
+                return Err(refuse(
+                    "it has `in_flight`, so its rounds have no state, no `while` and no `stop_when`"
+                        .to_owned(),
+                ));
+            }
+            if may_leave(&repeated.body) {
+                return Err(refuse(
+                    "it has `in_flight`, and its body has a return or a raise".to_owned(),
+                ));
+            }
         }
         if repeated.state.is_empty() && repeated.collect.is_none() {
             return Err(refuse("it has neither state nor `collect`".to_owned()));
@@ -488,6 +543,14 @@ impl<'a> Flow<'a> {
         }
         self.root(index, Scope::Result)
     }
+}
+
+/// Returns true where a return or a raise is anywhere inside the block.
+fn may_leave(block: &Block) -> bool {
+    block.iter().any(|statement| {
+        matches!(statement, Statement::Return { .. } | Statement::Raise { .. })
+            || statement.blocks().any(may_leave)
+    })
 }
 
 /// Returns the types of `count` locals over a collection.

@@ -4,6 +4,7 @@ use crate::EffectClass;
 use crate::Rejected;
 use crate::effect::{EffectArgument, Gives};
 use crate::flow::{Call, Request};
+use crate::generated::effects::{Effect, INTERRUPT_KINDS};
 use crate::types::{Field, Type};
 
 use super::expression::Scope;
@@ -70,6 +71,15 @@ impl Flow<'_> {
         }
         if let Some(argument) = arguments.find(|argument| !argument.is_optional) {
             return Err(refuse(missing(argument)));
+        }
+        if request.effect == Effect::Sleep && request.arguments.len() != 1 {
+            return Err(refuse("a `sleep` has either `duration` or `until`".to_owned()));
+        }
+        if request.effect == Effect::Interrupt
+            && let Some((_, kind)) = request.fixed.first()
+            && !INTERRUPT_KINDS.contains(&&**kind)
+        {
+            return Err(refuse(format!("`{kind}` is no kind of interrupts")));
         }
         let result = self.result(request.result, refuse)?;
         match declared.gives {

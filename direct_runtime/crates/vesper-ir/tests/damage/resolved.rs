@@ -144,7 +144,14 @@ fn write_statement(statement: &Statement) -> Json {
             put(&mut fields, "while", repeated.condition);
             put(&mut fields, "collect", repeated.collect);
             put(&mut fields, "stop_when", repeated.stop_when);
+            if let Some(in_flight) = repeated.in_flight {
+                fields["in_flight"] = json!(in_flight);
+            }
             json!({"loop": fields})
+        }
+        Statement::Parallel(parallel) => {
+            let members: Vec<Vec<Json>> = parallel.members.iter().map(write_block).collect();
+            json!({"parallel": {"name": &*parallel.name, "members": members, "handlers": handlers}})
         }
         Statement::Request(request) => {
             let fixed = request.fixed.iter();

@@ -32,4 +32,5 @@ mod invariants;
 mod jump_tables;
 mod listing;
 mod loop_states;
+mod proofs;
 mod selects;

@@ -1,4 +1,4 @@
-//! An execution that Python advances with one completion after the other.
+//! An execution that Python advances with the completions of one wave after the other.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub(crate) struct PathTaken {
     pub(crate) fingerprint: u64,
 }
 
-/// One execution of a node, which suspends at each request.
+/// One execution of a node, which suspends at each wave of requests.
 #[pyclass(module = "vesper._direct")]
 pub(crate) struct Execution {
     program: Py<Program>,
@@ -118,12 +118,12 @@ impl Execution {
         })
     }
 
-    /// Runs until the next request or the end.
-    #[pyo3(signature = (completion = None, /))]
+    /// Runs until the next wave or the end.
+    #[pyo3(signature = (*completions))]
     fn advance<'py>(
         &mut self,
         py: Python<'py>,
-        completion: Option<&Bound<'py, PyTuple>>,
+        completions: &Bound<'py, PyTuple>,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let program = self.program.bind(py).clone();
         let program = program.get();
@@ -132,7 +132,7 @@ impl Execution {
         };
         match &mut self.state {
             ExecutionState::Ended => Err(PyValueError::new_err("this execution has ended")),
-            ExecutionState::BadInput(_) if completion.is_some() => {
+            ExecutionState::BadInput(_) if !completions.is_empty() => {
                 Err(PyValueError::new_err("nothing was asked for yet"))
             }
             ExecutionState::BadInput(problems) => {
@@ -141,11 +141,14 @@ impl Execution {
                 done(outcome, PyList::empty(py))
             }
             ExecutionState::Running(execution) => {
-                let completion = match completion {
-                    Some(given) => Some(read_completion(program, execution.awaited(), given)?),
-                    None => None,
-                };
-                match run_detached(py, || guarded(|| execution.advance(completion))) {
+                let mut given = Vec::with_capacity(completions.len());
+                if !completions.is_empty() {
+                    let awaited = execution.awaited();
+                    for completion in completions {
+                        given.push(read_completion(program, &awaited, completion.cast()?)?);
+                    }
+                }
+                match run_detached(py, || guarded(|| execution.advance(given))) {
                     // The execution cannot continue after a signal.
                     Err(interrupted) => {
                         self.end();
@@ -156,8 +159,10 @@ impl Execution {
                         done(fault(py, &message)?, PyList::empty(py))
                     }
                     Ok(Ok(Err(wrong))) => Err(misuse_error(wrong)),
-                    Ok(Ok(Ok(Advanced::Blocked(request)))) => {
-                        (intern!(py, "blocked"), request_dict(py, program, &request)?).into_pyobject(py)
+                    Ok(Ok(Ok(Advanced::Blocked(wave)))) => {
+                        let wave = wave.iter().map(|request| request_dict(py, program, request));
+                        let wave = PyTuple::new(py, wave.collect::<PyResult<Vec<_>>>()?)?;
+                        (intern!(py, "blocked"), wave).into_pyobject(py)
                     }
                     Ok(Ok(Ok(Advanced::Done(outcome, marks)))) => {
                         self.end();
@@ -173,7 +178,7 @@ impl Execution {
 /// Reads `(id, kind, what)`; a value is read as the result type of the awaited request.
 fn read_completion(
     program: &Program,
-    awaited: Option<(u64, &Type)>,
+    awaited: &[(u64, &Type)],
     given: &Bound<'_, PyTuple>,
 ) -> PyResult<(u64, Completion)> {
     let (id, kind, what): (u64, String, Bound<'_, PyAny>) = given.extract()?;
@@ -185,13 +190,13 @@ fn read_completion(
         "value" => {
             let mut conversion = Conversion::default();
             let mut value = Value::Null;
-            let fits = match awaited {
-                Some((waiting, ty)) if waiting == id => {
+            let fits = match awaited.iter().find(|(waiting, _)| *waiting == id) {
+                Some((_, ty)) => {
                     let shape = program.shapes().of(given.py(), ty);
                     conversion.value(&shape, &what, &Path::Input("result"), &mut value)?
                 }
                 // The execution rejects it with the id that it waits for.
-                _ => false,
+                None => false,
             };
             if fits && conversion.problems.is_empty() {
                 Completion::Value(value)

@@ -11,7 +11,8 @@ use vesper_interp::guard::guarded;
 use vesper_interp::inputs::ProblemKind;
 use vesper_interp::problems::{Path, Problems};
 use vesper_interp::{
-    FingerprintKey, Limits, LoopClass, Outcome, Point, Room, Rule, Rules, fingerprint_of_problems,
+    FingerprintKey, Limits, LoopClass, Outcome, Point, ProvenChecks, Room, Rule, Rules,
+    fingerprint_of_problems,
 };
 use vesper_ir::types::Outside;
 use vesper_ir::{Type, Value};
@@ -51,11 +52,13 @@ impl Program {
     /// Reads, verifies and compiles a document.
     ///
     /// `dependencies` are the documents of the nodes that it calls. `rules` names the rules of the optimizer to
-    /// apply; the default is all.
+    /// apply; the default is all. `proven` has the proven clauses and calls of nodes by semantic hash, which the plain
+    /// form leaves out.
     #[staticmethod]
     #[pyo3(signature = (
         ir, dependencies = Vec::new(), /, optimise = true, rules = None, *,
         jit = "off", jit_calls = 100, jit_operations = 20_000, max_code_bytes = 1 << 26, jit_fail_guard = None,
+        proven = Vec::new(),
     ))]
     #[allow(clippy::needless_pass_by_value, reason = "PyO3 passes a new list")]
     #[allow(
@@ -73,6 +76,7 @@ impl Program {
         jit_operations: u64,
         max_code_bytes: usize,
         jit_fail_guard: Option<u32>,
+        proven: Vec<(String, Vec<u32>, Vec<u32>)>,
     ) -> PyResult<Self> {
         let options = JitOptions {
             jit,
@@ -85,9 +89,14 @@ impl Program {
         let rules = select_rules(optimise, rules.as_deref())?;
         let bytes = ir.as_bytes();
         let others: Vec<&[u8]> = dependencies.iter().map(PyBytesMethods::as_bytes).collect();
-        let compiled = guarded(|| vesper_interp::Program::load_tiered(bytes, &others, rules, tiering))
-            .map_err(|message| PyRuntimeError::new_err(format!("engine fault while loading: {message}")))?
-            .map_err(|rejected| IrRejected::new_err(rejected.to_string()))?;
+        let proven: Vec<_> = proven
+            .into_iter()
+            .map(|(hash, clauses, calls)| ProvenChecks { hash, clauses, calls })
+            .collect();
+        let compiled =
+            guarded(|| vesper_interp::Program::load_tiered(bytes, &others, rules, &proven, tiering))
+                .map_err(|message| PyRuntimeError::new_err(format!("engine fault while loading: {message}")))?
+                .map_err(|rejected| IrRejected::new_err(rejected.to_string()))?;
         let shapes = Shapes::new(py, compiled.nodes());
         let node = compiled.node();
         let inputs = node.inputs.iter().map(|input| (&input.name, &input.ty));

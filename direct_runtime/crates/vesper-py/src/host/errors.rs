@@ -8,13 +8,14 @@ use pyo3::types::PyType;
 use vesper_host::journal::{ErrorKind, JournalError};
 
 const MODULE: &str = "vesper.journal.errors";
-static CLASSES: [PyOnceLock<Py<PyType>>; 6] = [const { PyOnceLock::new() }; 6];
+static CLASSES: [PyOnceLock<Py<PyType>>; 7] = [const { PyOnceLock::new() }; 7];
 /// The kinds of errors with the names of their exceptions; the base class is last.
-const NAMES: [(ErrorKind, &str); 6] = [
+const NAMES: [(ErrorKind, &str); 7] = [
     (ErrorKind::TooLarge, "TooLarge"),
     (ErrorKind::Fenced, "Fenced"),
     (ErrorKind::NotTaken, "NotTaken"),
     (ErrorKind::UnknownExecution, "UnknownExecution"),
+    (ErrorKind::Unchecked, "Unchecked"),
     (ErrorKind::KeyTaken, "KeyTaken"),
     (ErrorKind::Journal, "JournalError"),
 ];

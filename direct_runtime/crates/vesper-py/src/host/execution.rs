@@ -99,18 +99,12 @@ struct PythonExecution {
 impl PythonExecution {
     fn step(&mut self, py: Python<'_>, completions: Vec<(u64, Completion)>) -> PyResult<Step> {
         if let Some(generated) = &mut self.generated {
-            let (Some((_, completion)), Some((_, shape))) =
-                (completions.into_iter().next(), self.awaited.pop())
-            else {
-                return Err(PyRuntimeError::new_err("the execution waits for a completion"));
-            };
-            return Ok(match generated.advance(py, &self.plans, &shape, completion)? {
-                generated::Advanced::Outcome(outcome) => Step::Done(ended(&outcome)?),
-                generated::Advanced::Asked(request, shape) => {
-                    self.awaited.push((request.id, shape));
-                    Step::Blocked(vec![request])
-                }
-            });
+            return Ok(
+                match generated.advance(py, &self.plans, &mut self.awaited, completions)? {
+                    generated::Advanced::Outcome(outcome) => Step::Done(ended(&outcome)?),
+                    generated::Advanced::Asked(wave) => Step::Blocked(wave),
+                },
+            );
         }
         let mut given = Vec::with_capacity(completions.len());
         for (id, completion) in completions {
@@ -324,20 +318,19 @@ fn done(py: Python<'_>, raw: PyResult<Bound<'_, PyTuple>>) -> PyResult<Step> {
 
 impl Execution for DirectExecution {
     fn advance(&mut self, completions: Vec<(u64, Completion)>) -> Result<Step, Halted> {
-        let completion = completions.into_iter().next();
         match std::mem::replace(&mut self.state, ExecutionState::Ended) {
             ExecutionState::Ended => Err(broken(PyRuntimeError::new_err("this execution has ended"))),
             ExecutionState::BadInput(problems) => {
                 attached(|py| done(py, bad_input(py, &problems))).map_err(broken)
             }
             ExecutionState::Running(mut execution) => {
-                match run_unlocked(|| guarded(|| execution.advance(completion))) {
+                match run_unlocked(|| guarded(|| execution.advance(completions))) {
                     Err(interrupted) => Err(broken(interrupted)),
                     Ok(Err(message)) => attached(|py| done(py, fault(py, &message))).map_err(broken),
                     Ok(Ok(Err(misuse))) => Err(broken(PyRuntimeError::new_err(misuse.0))),
-                    Ok(Ok(Ok(Advanced::Blocked(request)))) => {
+                    Ok(Ok(Ok(Advanced::Blocked(wave)))) => {
                         self.state = ExecutionState::Running(execution);
-                        Ok(Step::Blocked(vec![request]))
+                        Ok(Step::Blocked(wave))
                     }
                     Ok(Ok(Ok(Advanced::Done(outcome, _)))) => self.end(outcome).map_err(broken),
                 }

@@ -9,7 +9,7 @@ use pyo3::exceptions::{PyException, PyRuntimeError, PyStopIteration};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyTuple, PyType};
+use pyo3::types::{PyList, PyTuple, PyType};
 use vesper_interp::{Completion, Request};
 use vesper_ir::Value;
 
@@ -21,14 +21,17 @@ const MODULE: &str = "vesper.engines.python_engine";
 static EXECUTION: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 static RAISED: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 static RETURNED: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+static WAVE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
-/// A generator that waits for the completion of its request.
+/// A generator that waits for the completions of its requests.
 pub(crate) struct Generated {
     execution: Py<PyAny>,
     program: Py<PyAny>,
     steps: Py<PyAny>,
-    /// The request in the form of the generator.
-    asked: Py<PyAny>,
+    /// The requests of the wave in the form of the generator.
+    asked: Vec<Py<PyAny>>,
+    /// True where the generator gave a `Wave`, and takes a list.
+    is_wave: bool,
     /// The clock of its limits; None where its time is not measured.
     budget: Option<Py<PyAny>>,
     /// True where values for callers differ from those of the generator.
@@ -36,9 +39,15 @@ pub(crate) struct Generated {
     next_id: u64,
 }
 
+/// A completion in the form of the generator.
+enum Answer<'py> {
+    Value(Bound<'py, PyAny>),
+    Raised(Bound<'py, PyAny>),
+}
+
 /// State of a generator after it was advanced.
 pub(crate) enum Advanced<'py> {
-    Asked(Request, Arc<Shape>),
+    Asked(Vec<Request>),
     Outcome(Bound<'py, PyAny>),
 }
 
@@ -54,7 +63,8 @@ impl Generated {
         let program = execution.getattr(intern!(py, "_program"))?;
         Ok(Some(Self {
             steps: execution.getattr(intern!(py, "_steps"))?.unbind(),
-            asked: execution.getattr(intern!(py, "_asked"))?.unbind(),
+            asked: execution.getattr(intern!(py, "_asked"))?.extract()?,
+            is_wave: execution.getattr(intern!(py, "_is_wave"))?.is_truthy()?,
             has_json: program.getattr(intern!(py, "has_json"))?.is_truthy()?,
             program: program.unbind(),
             budget: if is_timed {
@@ -62,41 +72,74 @@ impl Generated {
             } else {
                 None
             },
+            next_id: execution.getattr(intern!(py, "_requests"))?.extract()?,
             execution: execution.clone().unbind(),
-            next_id: 1,
         }))
     }
 
-    /// Continues with the completion of the request.
+    /// Continues with the completions of the wave. `awaited` has the types of their results, and receives those of the next
+    /// wave.
     pub(crate) fn advance<'py>(
         &mut self,
         py: Python<'py>,
         plans: &RequestPlans,
-        shape: &Shape,
-        completion: Completion,
+        awaited: &mut Vec<(u64, Arc<Shape>)>,
+        completions: Vec<(u64, Completion)>,
     ) -> PyResult<Advanced<'py>> {
+        if completions.len() != awaited.len() || awaited.is_empty() {
+            return Err(PyRuntimeError::new_err("the execution waits for its completions"));
+        }
         let steps = self.steps.bind(py);
         if let Some(budget) = &self.budget {
             budget.call_method0(py, intern!(py, "go"))?;
         }
-        let sent = match completion {
-            Completion::Value(value) => match self.accepted(py, shape, &value)? {
-                Some(value) => steps.call_method1(intern!(py, "send"), (value,)),
-                None => self.fail(py, "bad_response"),
-            },
-            Completion::Failed(code) => self.fail(py, code.name()),
-            Completion::Denied(_) | Completion::LimitHit(_) => {
-                return Err(PyRuntimeError::new_err(
-                    "the run loop ends a run that is denied or has hit a limit",
-                ));
+        let mut answers = Vec::with_capacity(completions.len());
+        for ((asked, (_, shape)), (_, completion)) in self.asked.iter().zip(&*awaited).zip(completions) {
+            answers.push(self.answer(py, asked, shape, completion)?);
+        }
+        awaited.clear();
+        let sent = if self.is_wave {
+            let answers = answers.into_iter().map(|answer| match answer {
+                Answer::Value(object) | Answer::Raised(object) => object,
+            });
+            steps.call_method1(intern!(py, "send"), (PyList::new(py, answers)?,))
+        } else {
+            match answers.pop() {
+                Some(Answer::Raised(raised)) => steps.call_method1(intern!(py, "throw"), (raised,)),
+                Some(Answer::Value(value)) => steps.call_method1(intern!(py, "send"), (value,)),
+                None => return Err(PyRuntimeError::new_err("the execution waits for its completion")),
             }
         };
         if let Some(budget) = &self.budget {
             budget.call_method0(py, intern!(py, "wait"))?;
         }
         match sent {
-            Ok(asked) => self.request(plans, &asked),
+            Ok(asked) => self.requests(plans, &asked, awaited).map(Advanced::Asked),
             Err(error) => self.outcome(py, &error).map(Advanced::Outcome),
+        }
+    }
+
+    /// Returns a completion in the form of the generator.
+    fn answer<'py>(
+        &self,
+        py: Python<'py>,
+        asked: &Py<PyAny>,
+        shape: &Shape,
+        completion: Completion,
+    ) -> PyResult<Answer<'py>> {
+        let raised = |code: &str| {
+            let class = RAISED.import(py, "vesper.kernels.raised", "Raised")?;
+            class.call1((code,)).map(Answer::Raised)
+        };
+        match completion {
+            Completion::Value(value) => match self.accepted(py, asked, shape, &value)? {
+                Some(value) => Ok(Answer::Value(value)),
+                None => raised("bad_response"),
+            },
+            Completion::Failed(code) => raised(code.name()),
+            Completion::Denied(_) | Completion::LimitHit(_) => Err(PyRuntimeError::new_err(
+                "the run loop ends a run that is denied or has hit a limit",
+            )),
         }
     }
 
@@ -104,6 +147,7 @@ impl Generated {
     fn accepted<'py>(
         &self,
         py: Python<'py>,
+        asked: &Py<PyAny>,
         shape: &Shape,
         value: &Value,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
@@ -112,21 +156,39 @@ impl Generated {
             return Ok(Some(object));
         }
         let execution = self.execution.bind(py);
-        let accepted =
-            execution.call_method1(intern!(py, "_accept_result"), (self.asked.bind(py), object))?;
+        let accepted = execution.call_method1(intern!(py, "_accept_result"), (asked.bind(py), object))?;
         let (value, is_sound): (Bound<'_, PyAny>, bool) = accepted.extract()?;
         Ok(is_sound.then_some(value))
     }
 
-    fn fail<'py>(&self, py: Python<'py>, code: &str) -> PyResult<Bound<'py, PyAny>> {
-        let raised = RAISED
-            .import(py, "vesper.kernels.raised", "Raised")?
-            .call1((code,))?;
-        self.steps.bind(py).call_method1(intern!(py, "throw"), (raised,))
+    /// Reads what the generator gave: a request, or a `Wave` of them.
+    fn requests(
+        &mut self,
+        plans: &RequestPlans,
+        given: &Bound<'_, PyAny>,
+        awaited: &mut Vec<(u64, Arc<Shape>)>,
+    ) -> PyResult<Vec<Request>> {
+        let py = given.py();
+        self.asked.clear();
+        self.is_wave = given
+            .get_type()
+            .is(WAVE.import(py, "vesper.kernels.runtime.flow", "Wave")?);
+        if !self.is_wave {
+            return Ok(vec![self.request(plans, given, awaited)?]);
+        }
+        let wave = given.getattr(intern!(py, "requests"))?;
+        wave.try_iter()?
+            .map(|asked| self.request(plans, &asked?, awaited))
+            .collect()
     }
 
     /// Reads a request: a tuple of path, effect, class, fixed texts, arguments and key.
-    fn request<'py>(&mut self, plans: &RequestPlans, asked: &Bound<'py, PyAny>) -> PyResult<Advanced<'py>> {
+    fn request(
+        &mut self,
+        plans: &RequestPlans,
+        asked: &Bound<'_, PyAny>,
+        awaited: &mut Vec<(u64, Arc<Shape>)>,
+    ) -> PyResult<Request> {
         let py = asked.py();
         let fields = asked.cast::<PyTuple>()?;
         let path: String = fields.get_item(0)?.extract()?;
@@ -149,8 +211,9 @@ impl Generated {
         };
         let request = planned.request(self.next_id, path, &given)?;
         self.next_id += 1;
-        self.asked = asked.clone().unbind();
-        Ok(Advanced::Asked(request, Arc::clone(&planned.result)))
+        self.asked.push(asked.clone().unbind());
+        awaited.push((request.id, Arc::clone(&planned.result)));
+        Ok(request)
     }
 
     /// Returns the outcome of a generator that ended.

@@ -1,5 +1,7 @@
 //! The performer of `http_request` for Python, and the checks of its settings.
 
+pub(crate) mod models;
+
 use std::io;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,9 +11,13 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use vesper_host::effect::{Performer, Secrets};
-use vesper_host::http::settings::{Auth, BodyFormat, HttpSettings, Probe, Redirects};
+use vesper_host::http::aws::{AwsKey, AwsRequest, sign};
+use vesper_host::http::settings::{
+    Auth, AwsSigV4, BodyFormat, FailureRule, HttpSettings, OAuth2, Probe, Redirects,
+};
 use vesper_host::http::url::{Origin, Url, check_endpoint, read_origin, read_url};
 use vesper_host::http::{self, Resolve, Surroundings, Template, headers, look_up};
+use vesper_ir::json::parse;
 
 use crate::host::native_performer::{NativePerformer, PythonSecrets};
 use crate::host::secrets::SecretStore;
@@ -74,6 +80,51 @@ pub(crate) fn check_http_value(name: &str, value: &str) -> PyResult<()> {
     headers::check_value(name, value).map_err(PyValueError::new_err)
 }
 
+/// Returns the headers that sign a request to AWS (Signature Version 4) at a time in microseconds since 1970.
+#[pyfunction]
+#[pyo3(signature = (method, url, headers, body, region, service, access_key_id, secret_access_key, session_token, now_us, /))]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "a signature covers all of them, and Python has no other form of it"
+)]
+pub(crate) fn sign_aws_request(
+    method: &str,
+    url: &str,
+    headers: Vec<(String, String)>,
+    body: &[u8],
+    region: &str,
+    service: &str,
+    access_key_id: &str,
+    secret_access_key: &str,
+    session_token: Option<&str>,
+    now_us: i64,
+) -> PyResult<Vec<(String, String)>> {
+    let url = read_url(url).map_err(PyValueError::new_err)?;
+    let headers: Vec<_> = headers
+        .into_iter()
+        .map(|(name, value)| (name.to_ascii_lowercase(), value.into()))
+        .collect();
+    let request = AwsRequest {
+        method,
+        host: &url.origin.authority(),
+        path: &url.path,
+        query: &url.query,
+        headers: &headers,
+        body,
+    };
+    let key = AwsKey {
+        region,
+        service,
+        access_key_id,
+        secret_access_key,
+        session_token,
+    };
+    let signed = sign(&request, &key, now_us).into_iter();
+    Ok(signed
+        .map(|(name, value)| (name, value.as_str().to_owned()))
+        .collect())
+}
+
 /// A function of Python that may change.
 type Slot = Arc<Mutex<Option<Py<PyAny>>>>;
 
@@ -98,7 +149,7 @@ impl HttpPerformer {
         let settings = providers
             .values()
             .iter()
-            .map(|each| read_settings(&each))
+            .map(|each| read_settings(&each, "providers"))
             .collect::<PyResult<Vec<_>>>()?;
         let on_answer = Slot::default();
         let slot = Arc::clone(&on_answer);
@@ -178,7 +229,7 @@ fn reason(py: Python<'_>, error: &PyErr) -> io::Error {
 
 // -- settings -------------------------------------------------------------------------------------
 
-fn read_settings(given: &Bound<'_, PyAny>) -> PyResult<HttpSettings> {
+fn read_settings(given: &Bound<'_, PyAny>, table: &'static str) -> PyResult<HttpSettings> {
     let field = |name: &str| given.getattr(name);
     let text = |name: &str| field(name)?.extract::<String>();
     let seconds = |name: &str| -> PyResult<Duration> {
@@ -194,7 +245,9 @@ fn read_settings(given: &Bound<'_, PyAny>) -> PyResult<HttpSettings> {
     }
     let ca_file = field("ca_file")?;
     Ok(HttpSettings {
+        table,
         name: text("name")?,
+        pack: field("pack")?.extract()?,
         base: Url {
             origin: origin(base),
             path,
@@ -225,6 +278,10 @@ fn read_settings(given: &Bound<'_, PyAny>) -> PyResult<HttpSettings> {
         max_connections: field("max_connections")?.extract()?,
         probe: probe(&field("probe")?)?,
         retry_after_max: seconds("retry_after_max")?,
+        failures: field("failures")?
+            .try_iter()?
+            .map(|each| failure_rule(&each?))
+            .collect::<PyResult<_>>()?,
     })
 }
 
@@ -233,22 +290,65 @@ fn template(given: &Bound<'_, PyAny>) -> PyResult<Template> {
     Ok(Template { texts, names })
 }
 
-/// Reads the credentials: an `AuthHeader` has a name, a `Basic` a user.
+/// Reads a rule of failures; the values of body members are JSON texts.
+fn failure_rule(given: &Bound<'_, PyAny>) -> PyResult<FailureRule> {
+    let body: Vec<(Vec<String>, String)> = given.getattr("body")?.extract()?;
+    let body = body.into_iter().map(|(path, text)| match parse(&text) {
+        Ok(value) => Ok((path, value)),
+        Err(_) => Err(PyValueError::new_err(text)),
+    });
+    Ok(FailureRule {
+        status: given.getattr("status")?.extract()?,
+        headers: given.getattr("headers")?.extract()?,
+        body: body.collect::<PyResult<_>>()?,
+        code: given.getattr("code")?.extract()?,
+        retry_at: given.getattr("retry_at")?.extract()?,
+        may_have_happened: given.getattr("may_have_happened")?.extract()?,
+    })
+}
+
+/// Reads the credentials; the class of the settings has the name of the form.
 fn auth(given: &Bound<'_, PyAny>) -> PyResult<Option<Auth>> {
-    if given.is_none() {
-        return Ok(None);
-    }
-    Ok(Some(if given.hasattr("user")? {
-        Auth::Basic {
-            user: template(&given.getattr("user")?)?,
-            password: template(&given.getattr("password")?)?,
+    let field = |name: &str| given.getattr(name);
+    let text = |name: &str| field(name)?.extract::<String>();
+    let filled = |name: &str| template(&field(name)?);
+    let form = given.get_type().name()?.to_string();
+    Ok(match form.as_str() {
+        "Basic" => Some(Auth::Basic {
+            user: filled("user")?,
+            password: filled("password")?,
+        }),
+        "AuthHeader" => Some(Auth::Header {
+            name: text("name")?,
+            value: filled("value")?,
+        }),
+        "OAuth2" => {
+            let (place, path, query): (Destination, String, String) = field("token_url")?.extract()?;
+            Some(Auth::OAuth2(OAuth2 {
+                token_url: Url {
+                    origin: origin(place),
+                    path,
+                    query,
+                },
+                client_id: filled("client_id")?,
+                client_secret: filled("client_secret")?,
+                scope: text("scope")?,
+                audience: text("audience")?,
+                is_in_body: field("is_in_body")?.extract()?,
+            }))
         }
-    } else {
-        Auth::Header {
-            name: given.getattr("name")?.extract()?,
-            value: template(&given.getattr("value")?)?,
-        }
-    }))
+        "AwsSigV4" => Some(Auth::AwsSigV4(AwsSigV4 {
+            region: text("region")?,
+            service: text("service")?,
+            access_key_id: filled("access_key_id")?,
+            secret_access_key: filled("secret_access_key")?,
+            session_token: match field("session_token")? {
+                token if token.is_none() => None,
+                token => Some(template(&token)?),
+            },
+        })),
+        _ => None,
+    })
 }
 
 fn probe(given: &Bound<'_, PyAny>) -> PyResult<Option<Probe>> {

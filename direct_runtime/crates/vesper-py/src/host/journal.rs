@@ -2,6 +2,8 @@
 //!
 //! `store_journal.py` adds what is easier in Python. Python's lock is released around every call that touches the store.
 
+pub(crate) mod backtest;
+mod due;
 pub(crate) mod forks;
 pub(crate) mod run;
 pub(crate) mod values;
@@ -10,11 +12,13 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PySlice};
 use vesper_host::journal::batch::Definition;
 use vesper_host::journal::begin::{Beginning, StoreJournal};
+use vesper_host::journal::due::{Claim, Claimed, DueQuery, Moment, NewDue, Place, QUEUED, Settled, Signal};
 use vesper_host::journal::limits::Limits;
 use vesper_host::journal::overview::{Query, Recorded};
 use vesper_host::journal::postgres::PostgresStore;
@@ -22,12 +26,15 @@ use vesper_host::journal::run::StoreRun;
 use vesper_host::journal::sqlite::{Prepare, SqliteStore};
 use vesper_host::journal::store::Store;
 use vesper_host::journal::{ErrorKind, JournalError};
+use vesper_host::policy::rate_limit::{DEFAULT_BURST, Rule};
 use vesper_host::sources::{Sources, SystemSources};
 
 use crate::host::errors::{journal_error, journal_exception, keep_exception};
+use crate::host::journal::due::{claims_of, depth_object, due_object, due_objects, sent_object};
 use crate::host::journal::run::Run;
 use crate::host::journal::values::{
-    audit_text, definition_object, read_definition, recorded_object, status_of, summary_object, text_of,
+    audit_text, definition_object, read_definition, recorded_object, status_object, status_of,
+    summary_object, text_of,
 };
 use crate::host::sealing::KeyRing;
 use crate::host::sources::PythonSources;
@@ -119,33 +126,298 @@ impl Journal {
     }
 
     fn begin(&self, beginning: &Bound<'_, PyAny>) -> PyResult<Run> {
-        let py = beginning.py();
-        let definition = self.definition_of(&beginning.getattr(intern!(py, "definition"))?)?;
-        let inputs = typed_text(&beginning.getattr(intern!(py, "inputs"))?)?;
-        let now = typed_text(&beginning.getattr(intern!(py, "now"))?)?;
-        let engine = beginning.getattr(intern!(py, "engine"))?;
-        let execution = beginning.getattr(intern!(py, "execution"))?;
-        let context = beginning.getattr(intern!(py, "context"))?;
-        let context = (!context.is_none()).then(|| typed_text(&context)).transpose()?;
-        let given = Beginning {
-            execution: text_of(&execution, || {
-                let start = execution.get_item(PySlice::new(py, 0, 40, 1))?.repr()?;
-                Ok(format!(
-                    "{start} cannot be the id of an execution: 1 to 200 printable signs"
-                ))
-            })?,
-            definition,
-            inputs: &inputs,
-            now: &now,
-            engine: engine.extract()?,
-            is_sensitive: beginning.getattr(intern!(py, "is_sensitive"))?.is_truthy()?,
-            writes: beginning.getattr(intern!(py, "writes"))?.is_truthy()?,
-            is_joined: beginning.getattr(intern!(py, "is_joined"))?.is_truthy()?,
-            context: context.as_deref(),
-        };
         // It only remembers: the lock of Python need not be released.
-        let run = self.inner.begin(&given);
-        self.run(py, run)
+        let run = self.given(beginning, |given| Ok(self.inner.begin(given)))?;
+        self.run(beginning.py(), run)
+    }
+
+    /// Begins a run that a worker takes over: START and its place in a queue in one commit.
+    #[pyo3(signature = (beginning, queue, lane, priority, due_us, body, attempts = 0))]
+    #[allow(clippy::too_many_arguments, reason = "the protocol of the journal")]
+    fn begin_queued(
+        &self,
+        beginning: &Bound<'_, PyAny>,
+        queue: &str,
+        lane: &str,
+        priority: i64,
+        due_us: Option<i64>,
+        body: &str,
+        attempts: i64,
+    ) -> PyResult<String> {
+        let py = beginning.py();
+        let place = Place {
+            queue,
+            lane,
+            priority,
+            due_us,
+            attempts,
+            body,
+        };
+        self.given(beginning, |given| {
+            self.call(py, |journal| journal.begin_queued(given, &place))
+        })
+    }
+
+    /// Returns the time of the store's clock in microseconds since 1970.
+    fn now_us(&self, py: Python<'_>) -> PyResult<i64> {
+        self.call(py, StoreJournal::now_us)
+    }
+
+    /// Claims rows that are due and that no living process has.
+    #[pyo3(signature = (kinds, limit, lease_us, queue = None, *, queue_limit = None, lane_limit = None))]
+    #[allow(clippy::too_many_arguments, reason = "the protocol of the journal")]
+    fn claim<'py>(
+        &self,
+        py: Python<'py>,
+        kinds: Vec<String>,
+        limit: usize,
+        lease_us: i64,
+        queue: Option<String>,
+        queue_limit: Option<usize>,
+        lane_limit: Option<usize>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let claim = Claim {
+            kinds,
+            limit,
+            lease_us,
+            queue,
+            lane_limit,
+            queue_limit,
+            ..Claim::default()
+        };
+        let found = self.call(py, |journal| journal.claim(&claim))?;
+        due_objects(py, &found)
+    }
+
+    /// Claims queued runs and takes them over in one transaction; None stands for a run that cannot be taken over.
+    ///
+    /// A rate is a number of starts and the microseconds for them.
+    #[pyo3(signature = (queue, limit, lease_us, engine = None, *, queue_limit = None, lane_limit = None,
+        queue_rate = None, lane_rate = None, ahead_us = 0, after_lane = None))]
+    #[allow(clippy::too_many_arguments, reason = "the protocol of the journal")]
+    fn claim_queued<'py>(
+        &self,
+        py: Python<'py>,
+        queue: String,
+        limit: usize,
+        lease_us: i64,
+        engine: Option<&str>,
+        queue_limit: Option<usize>,
+        lane_limit: Option<usize>,
+        queue_rate: Option<(i64, i64)>,
+        lane_rate: Option<(i64, i64)>,
+        ahead_us: i64,
+        after_lane: Option<String>,
+    ) -> PyResult<Vec<(Bound<'py, PyAny>, Option<Run>)>> {
+        let rule = |(limit, per_us)| Rule {
+            limit,
+            per_us,
+            burst: DEFAULT_BURST,
+        };
+        let claim = Claim {
+            kinds: vec![QUEUED.to_owned()],
+            limit,
+            lease_us,
+            queue: Some(queue),
+            lane_limit,
+            queue_limit,
+            lane_rate: lane_rate.map(rule),
+            queue_rate: queue_rate.map(rule),
+            ahead_us,
+            after_lane,
+        };
+        let found = self.call(py, |journal| journal.claim_queued(&claim, engine))?;
+        let mut claimed = Vec::with_capacity(found.len());
+        for Claimed { due, run } in found {
+            let run = run.map(|run| self.run(py, Ok(run))).transpose()?;
+            claimed.push((due_object(py, &due)?, run));
+        }
+        Ok(claimed)
+    }
+
+    /// Prolongs claims of one row or of several; returns how many are still this process's.
+    #[pyo3(signature = (due, lease_us = None))]
+    fn renew_due(&self, py: Python<'_>, due: &Bound<'_, PyAny>, lease_us: Option<i64>) -> PyResult<u64> {
+        let claims = claims_of(due)?;
+        let lease_us = lease_us.unwrap_or(self.inner.limits.lease_us());
+        self.call(py, |journal| journal.renew_due(&claims, lease_us))
+    }
+
+    /// Gives a row back, due at another time (None: never), in its queue or another one.
+    #[pyo3(signature = (due, due_us, attempts, queue = None))]
+    fn release(
+        &self,
+        py: Python<'_>,
+        due: &Bound<'_, PyAny>,
+        due_us: Option<i64>,
+        attempts: i64,
+        queue: Option<&str>,
+    ) -> PyResult<bool> {
+        let claims = claims_of(due)?;
+        let [claim] = claims.as_slice() else {
+            return Err(PyValueError::new_err("one row is released at a time"));
+        };
+        self.call(py, |journal| journal.release(*claim, due_us, attempts, queue))
+    }
+
+    /// Deletes one row or several, each unless it was changed since it was read; returns whether all were deleted.
+    fn remove(&self, py: Python<'_>, due: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let claims = claims_of(due)?;
+        let removed = self.call(py, |journal| journal.remove_due(&claims))?;
+        Ok(removed == claims.len() as u64)
+    }
+
+    #[allow(clippy::needless_pass_by_value, reason = "PyO3 passes a new list")]
+    fn next_due(&self, py: Python<'_>, kinds: Vec<String>) -> PyResult<Option<i64>> {
+        self.call(py, |journal| journal.next_due(&kinds))
+    }
+
+    #[pyo3(signature = (
+        kind = None, name = None, queue = None, node = None, limit = 100, after = None, *, lane = None, execution = None
+    ))]
+    #[allow(clippy::too_many_arguments, reason = "the protocol of the journal")]
+    fn due<'py>(
+        &self,
+        py: Python<'py>,
+        kind: Option<String>,
+        name: Option<String>,
+        queue: Option<String>,
+        node: Option<String>,
+        limit: i64,
+        after: Option<i64>,
+        lane: Option<String>,
+        execution: Option<String>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let query = DueQuery {
+            kind,
+            name,
+            queue,
+            lane,
+            node,
+            execution,
+            after,
+        };
+        let found = self.call(py, |journal| journal.due(&query, limit))?;
+        due_objects(py, &found)
+    }
+
+    /// Returns the depth of each queue, or of each lane of one queue, the longest first.
+    #[pyo3(signature = (queue = None, limit = 1000))]
+    fn queue_depths<'py>(
+        &self,
+        py: Python<'py>,
+        queue: Option<&str>,
+        limit: i64,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let found = self.call(py, |journal| journal.queue_depths(queue, limit))?;
+        found.iter().map(|depth| depth_object(py, depth)).collect()
+    }
+
+    /// Puts a row without a run: a new one, or in place of the one that is due at `expected_due_us`.
+    #[pyo3(signature = (kind, name, due_us, body, expected_due_us, queue = "", lane = ""))]
+    #[allow(clippy::too_many_arguments, reason = "the protocol of the journal")]
+    fn put_due(
+        &self,
+        py: Python<'_>,
+        kind: &str,
+        name: &str,
+        due_us: Option<i64>,
+        body: &str,
+        expected_due_us: Option<i64>,
+        queue: &str,
+        lane: &str,
+    ) -> PyResult<bool> {
+        let due = NewDue {
+            kind: kind.to_owned(),
+            moment: due_us.map_or(Moment::Never, Moment::At),
+            path: String::new(),
+            name: name.to_owned(),
+            queue: queue.to_owned(),
+            lane: lane.to_owned(),
+            priority: 0,
+            attempts: 0,
+            body: body.to_owned(),
+        };
+        self.call(py, |journal| journal.put_due(&due, expected_due_us))
+    }
+
+    /// Wakes a run that waits at a path, with a value in typed JSON or with a failure.
+    #[pyo3(signature = (execution, path, value_text, code, message, actor))]
+    #[allow(clippy::too_many_arguments, reason = "the protocol of the journal")]
+    fn wake(
+        &self,
+        py: Python<'_>,
+        execution: &str,
+        path: &str,
+        value_text: Option<&str>,
+        code: Option<&str>,
+        message: &str,
+        actor: Option<&str>,
+    ) -> PyResult<bool> {
+        let settled = match (value_text, code) {
+            (Some(value), None) => Settled::Value(value),
+            (None, Some(code)) => Settled::Failed { code, message },
+            _ => {
+                let message = "a wait ends with a value or with a code, and not with both";
+                return Err(PyValueError::new_err(message));
+            }
+        };
+        self.call(py, |journal| journal.wake(execution, path, settled, actor))
+    }
+
+    /// Wakes waits whose time is over, in one transaction; returns their rows.
+    #[pyo3(signature = (limit = 100))]
+    fn wake_due<'py>(&self, py: Python<'py>, limit: usize) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let found = self.call(py, |journal| journal.wake_due(limit))?;
+        due_objects(py, &found)
+    }
+
+    /// Sends a signal to a run, or to the runs that wait with a lane.
+    #[pyo3(signature = (execution, name, lane, value_text, key, actor, checked = None))]
+    #[allow(clippy::too_many_arguments, reason = "the protocol of the journal")]
+    fn signal<'py>(
+        &self,
+        py: Python<'py>,
+        execution: Option<&str>,
+        name: &str,
+        lane: &str,
+        value_text: &str,
+        key: Option<&str>,
+        actor: Option<&str>,
+        mut checked: Option<Vec<(String, String)>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(checked) = &mut checked {
+            checked.sort_unstable();
+        }
+        let signal = Signal {
+            execution,
+            name,
+            lane,
+            value: value_text,
+            key,
+            actor,
+            checked: checked.as_deref(),
+        };
+        let sent = self.call(py, |journal| journal.signal(&signal))?;
+        sent_object(py, &sent)
+    }
+
+    /// Ends a queued run, or fails the wait of one that waits; returns the status that it has then.
+    fn cancel<'py>(
+        &self,
+        py: Python<'py>,
+        execution: &str,
+        reason: &str,
+        actor: Option<&str>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let status = self.call(py, |journal| journal.cancel(execution, reason, actor))?;
+        status_object(py, status)
+    }
+
+    /// Returns the row of a run, without its entries.
+    fn summary<'py>(&self, py: Python<'py>, execution: &str) -> PyResult<Bound<'py, PyAny>> {
+        let summary = self.call(py, |journal| journal.summary(execution))?;
+        summary_object(py, &summary)
     }
 
     /// Returns the run of a node with the key of a context, and whether its owner may still end it.
@@ -168,13 +440,18 @@ impl Journal {
         self.run(py, run)
     }
 
-    #[pyo3(signature = (limit = 100))]
-    fn unfinished<'py>(&self, py: Python<'py>, limit: usize) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let found = self.call(py, |journal| journal.unfinished(limit))?;
+    #[pyo3(signature = (limit = 100, is_released = false))]
+    fn unfinished<'py>(
+        &self,
+        py: Python<'py>,
+        limit: usize,
+        is_released: bool,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let found = self.call(py, |journal| journal.unfinished(limit, is_released))?;
         found.iter().map(|summary| summary_object(py, summary)).collect()
     }
 
-    #[pyo3(signature = (*, status = None, node = None, since_us = None, limit = 100))]
+    #[pyo3(signature = (*, status = None, node = None, since_us = None, limit = 100, offset = 0))]
     fn find<'py>(
         &self,
         py: Python<'py>,
@@ -182,12 +459,14 @@ impl Journal {
         node: Option<String>,
         since_us: Option<i64>,
         limit: i64,
+        offset: i64,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let status = status.map(status_of).transpose()?;
         let query = Query {
             status,
             node,
             since_us,
+            offset,
         };
         let found = self.call(py, |journal| journal.find(&query, limit))?;
         found.iter().map(|summary| summary_object(py, summary)).collect()
@@ -294,6 +573,48 @@ impl Journal {
 }
 
 impl Journal {
+    /// Returns the store of the journal, whose database has the counts of budgets too.
+    pub(crate) fn store(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.inner.store)
+    }
+
+    /// Returns the journal without Python.
+    pub(crate) fn native(&self) -> Arc<StoreJournal> {
+        Arc::clone(&self.inner)
+    }
+
+    /// Calls with a `Beginning` in the form of the journal.
+    fn given<T>(
+        &self,
+        beginning: &Bound<'_, PyAny>,
+        then: impl FnOnce(&Beginning<'_>) -> PyResult<T>,
+    ) -> PyResult<T> {
+        let py = beginning.py();
+        let definition = self.definition_of(&beginning.getattr(intern!(py, "definition"))?)?;
+        let inputs = typed_text(&beginning.getattr(intern!(py, "inputs"))?)?;
+        let now = typed_text(&beginning.getattr(intern!(py, "now"))?)?;
+        let engine = beginning.getattr(intern!(py, "engine"))?;
+        let execution = beginning.getattr(intern!(py, "execution"))?;
+        let context = beginning.getattr(intern!(py, "context"))?;
+        let context = (!context.is_none()).then(|| typed_text(&context)).transpose()?;
+        then(&Beginning {
+            execution: text_of(&execution, || {
+                let start = execution.get_item(PySlice::new(py, 0, 40, 1))?.repr()?;
+                Ok(format!(
+                    "{start} cannot be the id of an execution: 1 to 200 printable signs"
+                ))
+            })?,
+            definition,
+            inputs: &inputs,
+            now: &now,
+            engine: engine.extract()?,
+            is_sensitive: beginning.getattr(intern!(py, "is_sensitive"))?.is_truthy()?,
+            writes: beginning.getattr(intern!(py, "writes"))?.is_truthy()?,
+            is_joined: beginning.getattr(intern!(py, "is_joined"))?.is_truthy()?,
+            context: context.as_deref(),
+        })
+    }
+
     fn call<T: Send>(
         &self,
         py: Python<'_>,

@@ -7,15 +7,17 @@ use pyo3::exceptions::{PyOverflowError, PyRuntimeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use vesper_host::model::Strategy;
 use vesper_host::policy::gate::{Decision, Rule};
 use vesper_host::policy::memory_state::{MAX_NAMES, MemoryState};
 use vesper_host::policy::redis_state::{OutageLog, RedisOptions, RedisState};
 use vesper_host::policy::settings::PolicyError;
-use vesper_host::policy::state::{PolicyState, Token};
+use vesper_host::policy::state::{Demand, PolicyState, Token};
 use vesper_host::resp::Address;
 use vesper_host::runtime::{NoRuntime, block_on};
 use vesper_host::sources::SystemSources;
 
+use crate::host::http::models::ModelCatalog;
 use crate::host::plans::settings;
 
 static LOGGER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
@@ -83,7 +85,8 @@ impl SharedLimits {
     }
 
     /// Decides whether an attempt may go out; returns the decision, and the token unless it is rejected.
-    #[pyo3(signature = (name, policy, now_us, deadline_us = None, waiting = None, /))]
+    #[pyo3(signature = (name, policy, now_us, deadline_us = None, waiting = None, /, *, tokens = 0, patience_us = None))]
+    #[expect(clippy::too_many_arguments, reason = "Python names the last two")]
     fn acquire(
         &self,
         py: Python<'_>,
@@ -92,11 +95,20 @@ impl SharedLimits {
         now_us: i64,
         deadline_us: Option<i64>,
         waiting: Option<&LimitToken>,
+        tokens: i64,
+        patience_us: Option<i64>,
     ) -> PyResult<(Answer, Option<LimitToken>)> {
         let rule = Rule::new(&settings(policy)?).map_err(policy_error)?;
         let name: Arc<str> = Arc::from(name);
         let waiting = waiting.map(|token| &token.0);
-        let admission = wait(py, self.state.acquire(&name, &rule, now_us, deadline_us, waiting))?;
+        let demand = Demand {
+            most_tokens: tokens,
+            patience_us,
+        };
+        let acquired = self
+            .state
+            .acquire(&name, &rule, demand, now_us, deadline_us, waiting);
+        let admission = wait(py, acquired)?;
         let admission = admission.map_err(policy_error)?;
         let answer = match admission.decision {
             Decision::Admitted { at_us, wait_us } => ("admitted", "", at_us, wait_us),
@@ -115,15 +127,17 @@ impl SharedLimits {
     }
 
     /// Reports the end of an attempt, with its code unless it succeeded; returns the change of the breaker.
-    #[pyo3(signature = (token, failure_code, now_us, /))]
+    #[pyo3(signature = (token, failure_code, now_us, /, *, tokens = None))]
     fn release(
         &self,
         py: Python<'_>,
         token: &LimitToken,
         failure_code: Option<&str>,
         now_us: i64,
+        tokens: Option<i64>,
     ) -> PyResult<&'static str> {
-        let released = wait(py, self.state.release(&token.0, failure_code, now_us))?;
+        let released = self.state.release(&token.0, failure_code, tokens, now_us);
+        let released = wait(py, released)?;
         Ok(released.name())
     }
 
@@ -131,6 +145,24 @@ impl SharedLimits {
     #[pyo3(signature = (token, now_us, /))]
     fn abandon(&self, py: Python<'_>, token: &LimitToken, now_us: i64) -> PyResult<()> {
         wait(py, self.state.abandon(&token.0, now_us))
+    }
+
+    /// Returns the time in microseconds that a request of a model would wait for its limits; zero where it would not, or
+    /// where the strategy of the model is not `backpressure`.
+    #[pyo3(signature = (models, model, now_us = None, /))]
+    fn pressure_us(
+        &self,
+        py: Python<'_>,
+        models: &ModelCatalog,
+        model: &str,
+        now_us: Option<i64>,
+    ) -> PyResult<i64> {
+        let limits = models.inner.get(model).and_then(|model| model.limits.as_ref());
+        let Some(limits) = limits.filter(|limits| limits.strategy == Strategy::Backpressure) else {
+            return Ok(0);
+        };
+        let now_us = now_us.unwrap_or_else(|| SystemSources::shared().monotonic_us());
+        wait(py, self.state.pressure_us(&limits.name, &limits.rule, now_us))
     }
 
     /// Closes connections. The limits stay usable.

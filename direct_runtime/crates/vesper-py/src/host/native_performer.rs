@@ -146,7 +146,7 @@ pub(crate) fn wait_for<T: Send, E: Into<AttemptError>>(
 }
 
 /// An `Ask` of Python in the form of the run loop.
-struct Asked {
+pub(crate) struct Asked {
     execution: String,
     request: Request,
     timeout: Option<Duration>,
@@ -157,7 +157,7 @@ struct Asked {
 }
 
 impl Asked {
-    fn read(ask: &Bound<'_, PyAny>) -> PyResult<Self> {
+    pub(crate) fn read(ask: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = ask.py();
         let field = |name: &str| ask.getattr(name);
         let text = |name: &str| field(name)?.extract::<String>();
@@ -196,16 +196,20 @@ impl Asked {
         })
     }
 
-    fn ask(&self) -> Ask<'_> {
+    pub(crate) fn ask(&self) -> Ask<'_> {
         Ask {
             execution: &self.execution,
             request: &self.request,
             timeout: self.timeout,
             is_repeat: self.is_repeat,
+            attempt: 1,
             is_sensitive: self.is_sensitive,
             secrets: &self.secrets,
             references: &self.references,
             trace: None,
+            sink: None,
+            limits: None,
+            budgets: &[],
         }
     }
 
@@ -232,7 +236,9 @@ fn arguments(py: Python<'_>, effect: Effect, mapping: &Bound<'_, PyAny>) -> PyRe
         let (name, object): (String, Bound<'_, PyAny>) = item.extract()?;
         let is_json = matches!(
             (effect, name.as_str()),
-            (Effect::HttpRequest, "body") | (Effect::EventPublish, "payload")
+            (Effect::HttpRequest, "body")
+                | (Effect::EventPublish, "payload")
+                | (Effect::ModelCall, "request")
         );
         let ty = if is_json {
             Type::Json

@@ -8,14 +8,19 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{IntoPyDict, PyBool, PyDict, PyString, PyTuple, PyType};
-use vesper_host::effect::{Ask, AttemptError, Broken, Failure, Pending, Performer, Secrets};
+use vesper_host::effect::{
+    Ask, AttemptError, Broken, Chunk, ChunkSink, Failure, Pending, Performer, Secrets,
+};
+use vesper_host::model::Catalog;
 use vesper_host::run::contract::{Performers, Plan};
 use vesper_host::runtime;
 use vesper_host::secret_store::SecretStore;
+use vesper_ir::json::quote;
 use vesper_ir::{Effect, FailureCode, Value};
 use zeroize::Zeroizing;
 
 use crate::host::context::attached;
+use crate::host::http::models::ModelCatalog;
 use crate::host::native_performer::native_form;
 use crate::host::plans::{PlannedRequest, RequestPlans};
 use crate::host::secrets;
@@ -71,6 +76,7 @@ pub(crate) struct HostPerformers {
     /// Returns the text of a secret that the node may use, for performers of Python.
     secret: Py<PyAny>,
     store: Arc<SecretStore>,
+    models: Arc<Catalog>,
     /// Capabilities of the node.
     granted: HashSet<String>,
     found: Mutex<HashMap<Effect, Arc<dyn Performer>>>,
@@ -88,11 +94,13 @@ impl HostPerformers {
         is_joined: bool,
     ) -> PyResult<Self> {
         let store = parts.bind(py).getattr(intern!(py, "secrets"))?;
+        let models = parts.bind(py).getattr(intern!(py, "models"))?;
         Ok(Self {
             plans,
             parts,
             secret,
             store: Arc::clone(&store.cast::<secrets::SecretStore>()?.get().inner),
+            models: Arc::clone(&models.cast::<ModelCatalog>()?.get().inner),
             granted,
             found: Mutex::default(),
             is_joined,
@@ -169,6 +177,77 @@ impl Performers for HostPerformers {
     fn secrets(&self) -> &dyn Secrets {
         self
     }
+
+    fn sink(&self, execution: &str) -> Option<Arc<dyn ChunkSink>> {
+        attached(|py| {
+            let followed = self
+                .parts
+                .call_method1(py, intern!(py, "is_followed"), (execution,));
+            match followed.and_then(|followed| followed.is_truthy(py)) {
+                Ok(false) => None,
+                Ok(true) => Some(Arc::new(PythonSink {
+                    parts: self.parts.clone_ref(py),
+                    execution: execution.to_owned(),
+                }) as Arc<dyn ChunkSink>),
+                Err(error) => {
+                    error.write_unraisable(py, None);
+                    None
+                }
+            }
+        })
+    }
+
+    fn models(&self) -> Option<&Catalog> {
+        Some(&self.models)
+    }
+}
+
+/// The subscribers of a Host to the answers of one run.
+struct PythonSink {
+    parts: Py<PyAny>,
+    execution: String,
+}
+
+impl ChunkSink for PythonSink {
+    fn put(&self, chunk: Chunk<'_>) {
+        let text = chunk_text(chunk);
+        attached(|py| {
+            let publish = intern!(py, "publish");
+            if let Err(error) = self.parts.call_method1(py, publish, (&self.execution, text)) {
+                error.write_unraisable(py, None);
+            }
+        });
+    }
+}
+
+/// Returns a chunk as `RunEvents.publish_text` reads it.
+fn chunk_text(chunk: Chunk<'_>) -> String {
+    let mut out = String::from("{\"kind\":");
+    quote(chunk.kind, &mut out);
+    out.push_str(",\"path\":");
+    quote(chunk.path, &mut out);
+    if let Some(call) = chunk.call {
+        out.push_str(",\"call\":{\"id\":");
+        quote(call, &mut out);
+        if chunk.kind == "tool_start" {
+            out.push_str(",\"name\":");
+            quote(chunk.text, &mut out);
+        }
+        out.push('}');
+    }
+    match chunk.kind {
+        "usage" => {
+            out.push_str(",\"usage\":");
+            out.push_str(chunk.text);
+        }
+        "tool_start" => {}
+        _ => {
+            out.push_str(",\"text\":");
+            quote(chunk.text, &mut out);
+        }
+    }
+    out.push('}');
+    out
 }
 
 /// A performer with the methods `perform`, `probe` and `close` of Python.

@@ -11,6 +11,7 @@ use pyo3::types::{PyBytes, PyDict, PyMapping, PyString};
 use vesper_host::run::contract::{Plan, Setting};
 use vesper_interp::problems::Path;
 use vesper_interp::{Argument, Request};
+use vesper_ir::budget::{Budget, OnExceeded, Scope};
 use vesper_ir::flow::{Block, Statement};
 use vesper_ir::{Node, Value, flow};
 
@@ -141,18 +142,8 @@ fn collect<'a>(
 fn walk<'a>(block: &'a Block, visit: &mut impl FnMut(&'a Statement)) {
     for statement in block {
         visit(statement);
-        match statement {
-            Statement::Branch(branch) => {
-                for arm in &branch.arms {
-                    walk(&arm.body, visit);
-                }
-                walk(&branch.otherwise, visit);
-            }
-            Statement::Loop(repeated) => walk(&repeated.body, visit),
-            _ => {}
-        }
-        for handler in statement.handlers() {
-            walk(&handler.body, visit);
+        for block in statement.blocks() {
+            walk(block, visit);
         }
     }
 }
@@ -217,7 +208,15 @@ fn planned(
 pub(crate) fn settings(policy: &Bound<'_, PyAny>) -> PyResult<HashMap<Arc<str>, Setting>> {
     let mut found = HashMap::new();
     for (name, value) in policy.cast::<PyDict>()?.iter() {
-        let setting = if let Ok(number) = value.extract::<i64>() {
+        let name: String = name.extract()?;
+        let setting = if name == "budgets" {
+            Setting::Budgets(
+                value
+                    .try_iter()?
+                    .map(|each| budget(&each?))
+                    .collect::<PyResult<_>>()?,
+            )
+        } else if let Ok(number) = value.extract::<i64>() {
             Setting::Integer(number)
         } else if let Ok(text) = value.extract::<String>() {
             Setting::Text(Arc::from(text))
@@ -225,9 +224,28 @@ pub(crate) fn settings(policy: &Bound<'_, PyAny>) -> PyResult<HashMap<Arc<str>, 
             let texts: Vec<String> = value.extract()?;
             Setting::Texts(texts.into_iter().map(Arc::from).collect())
         };
-        found.insert(Arc::from(name.extract::<String>()?), setting);
+        found.insert(Arc::from(name), setting);
     }
     Ok(found)
+}
+
+fn budget(given: &Bound<'_, PyAny>) -> PyResult<Budget> {
+    let text = |name: &str| given.getattr(name)?.extract::<Option<String>>();
+    let number = |name: &str| given.getattr(name)?.extract::<Option<i64>>();
+    let scope = text("scope")?.and_then(|name| Scope::from_name(&name));
+    let on_exceeded = text("on_exceeded")?.and_then(|name| OnExceeded::from_name(&name));
+    let malformed = |field| PyValueError::new_err(format!("a budget has an unknown `{field}`"));
+    Ok(Budget {
+        scope: scope.ok_or_else(|| malformed("scope"))?,
+        name: Arc::from(text("name")?.ok_or_else(|| malformed("name"))?),
+        usd: text("usd")?.map(Arc::from),
+        tokens: number("tokens")?,
+        calls: number("calls")?,
+        time_us: number("time_us")?,
+        on_exceeded: on_exceeded.ok_or_else(|| malformed("on_exceeded"))?,
+        alert_percent: number("alert_percent")?,
+        depth: given.getattr("depth")?.extract()?,
+    })
 }
 
 impl PlannedRequest {

@@ -21,7 +21,8 @@ impl PolicyGate {
         Self::default()
     }
 
-    #[pyo3(signature = (policy, asker, lease_us, before_us, now_us, /))]
+    /// Asks for an attempt that uses at most `tokens`.
+    #[pyo3(signature = (policy, asker, lease_us, before_us, now_us, tokens = 0, /))]
     fn ask(
         &mut self,
         policy: &Bound<'_, PyAny>,
@@ -29,14 +30,16 @@ impl PolicyGate {
         lease_us: i64,
         before_us: i64,
         now_us: i64,
+        tokens: i64,
     ) -> PyResult<String> {
         let rule = Rule::new(&settings(policy)?).map_err(policy_error)?;
-        let decision = self.0.ask(&rule, &Arc::from(asker), lease_us, before_us, now_us);
+        let asker = Arc::from(asker);
+        let decision = self.0.ask(&rule, &asker, tokens, lease_us, before_us, now_us);
         Ok(decision.to_record())
     }
 
-    /// Ends an attempt that was admitted at `admitted_us`, or abandons it where `is_failure` is None.
-    #[pyo3(signature = (policy, asker, admitted_us, is_failure, now_us, /))]
+    /// Ends an attempt that was admitted at `admitted_us` and used `tokens`, or abandons it where `is_failure` is None.
+    #[pyo3(signature = (policy, asker, admitted_us, is_failure, now_us, tokens = None, /))]
     fn leave(
         &mut self,
         policy: &Bound<'_, PyAny>,
@@ -44,11 +47,13 @@ impl PolicyGate {
         admitted_us: i64,
         is_failure: Option<bool>,
         now_us: i64,
+        tokens: Option<i64>,
     ) -> PyResult<String> {
         let rule = Rule::new(&settings(policy)?).map_err(policy_error)?;
         let ending = is_failure.map_or(Ending::Abandoned, |is_failure| Ending::Ended {
             admitted_us,
             is_failure,
+            tokens,
         });
         let change = self.0.leave(&rule, &Arc::from(asker), ending, now_us);
         Ok(released_record(change))

@@ -8,13 +8,14 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyType};
 use vesper_host::journal::Run;
-use vesper_host::run::contract::{Execution, Plans};
+use vesper_host::run::contract::{AmbientBudget, Execution, Plans};
 use vesper_host::run::grants::{Grants, Mint};
-use vesper_host::run::outcome::{Outcome, RunError};
+use vesper_host::run::outcome::{Outcome, RunError, Waiting};
 use vesper_host::run::running::{self, Control, Pace, Prepared, Services};
 use vesper_host::run::trace::{EffectSpan, RunTrace};
 use vesper_host::runtime::{self, NoRuntime};
 
+use crate::host::budgets::{BudgetRow, SharedBudgets, ambient_budget};
 use crate::host::context::attached;
 use crate::host::errors::journal_exception;
 use crate::host::execution::{ended, execution_of};
@@ -29,6 +30,7 @@ use crate::host::watcher::RunWatcher;
 use crate::watch::check_signals;
 
 static IN_DOUBT: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+static WAITS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
 /// A node with everything that its runs need.
 #[pyclass(frozen, module = "vesper._direct")]
@@ -36,6 +38,8 @@ pub(crate) struct PreparedNode {
     services: Arc<Services>,
     prepared: Arc<Prepared>,
     plans: Arc<RequestPlans>,
+    /// `vesper.host.performers.Performers`.
+    performers: Py<PyAny>,
 }
 
 #[pymethods]
@@ -43,7 +47,7 @@ impl PreparedNode {
     /// Prepares a node from its documents, its plans, its policy, and the capabilities that it has and has not.
     #[new]
     #[pyo3(signature = (
-        ir, callees, requests, policy, granted, refused, performers, secret, limits, pace, sources, is_joined, /
+        ir, callees, requests, policy, granted, refused, performers, secret, limits, budgets, pace, sources, is_joined, /
     ))]
     #[allow(clippy::needless_pass_by_value, reason = "PyO3 passes new lists")]
     #[allow(clippy::too_many_arguments, reason = "one for each part of a prepared node")]
@@ -58,6 +62,7 @@ impl PreparedNode {
         performers: Py<PyAny>,
         secret: Py<PyAny>,
         limits: &SharedLimits,
+        budgets: &SharedBudgets,
         pace: &str,
         sources: Option<&Bound<'_, PyAny>>,
         is_joined: bool,
@@ -89,6 +94,7 @@ impl PreparedNode {
             expected: number("expected_latency_ms")?.map(Duration::from_millis),
         };
         let converted = Arc::new(converted);
+        let parts = performers.clone_ref(py);
         let performers =
             HostPerformers::new(py, Arc::clone(&converted), performers, secret, names, is_joined)?;
         let performers = Arc::new(performers);
@@ -97,6 +103,7 @@ impl PreparedNode {
             performers,
             sources: sources_of(sources)?,
             policies: Arc::clone(&limits.state),
+            budgets: Arc::clone(&budgets.state),
             pace: read_pace(pace)?,
         };
         Ok(Self {
@@ -105,15 +112,19 @@ impl PreparedNode {
                 node: Arc::clone(&converted.node_id),
                 plans,
                 grants,
+                is_joined,
             }),
             plans: converted,
+            performers: parts,
         })
     }
 
     /// Begins a run. `auditing` writes its audit, `replay` has known answers; each may be None.
+    #[expect(clippy::too_many_arguments, reason = "one for each part of a run in Python")]
     #[pyo3(signature = (run, inputs, auditing, is_detailed, replay, thread, /))]
     fn begin(
         &self,
+        py: Python<'_>,
         run: &Bound<'_, journal_run::Run>,
         inputs: Py<PyAny>,
         auditing: Option<Py<PyAny>>,
@@ -128,6 +139,8 @@ impl PreparedNode {
             auditing,
             is_detailed,
             inputs,
+            execution: execution.clone(),
+            performers: self.performers.clone_ref(py),
             replay,
             raised: Mutex::default(),
         });
@@ -162,7 +175,11 @@ type EffectRow = (
     i64,
     u32,
     Option<String>,
+    Option<UsageRow>,
 );
+
+/// Model, input and output tokens, and the cost of a request to a model.
+type UsageRow = (String, u64, u64, String);
 
 /// One run of a node.
 #[pyclass(frozen, module = "vesper._direct")]
@@ -188,9 +205,14 @@ impl Running {
         self.control.has_committed()
     }
 
-    /// Ends the run at its next request, unless it has changed something.
+    /// Ends the run unless it has changed something: a request that only reads is dropped, no further one is performed.
     fn cancel(&self) {
         self.control.cancel();
+    }
+
+    /// Ends the run now, whatever it has changed: a request that only reads is dropped, and no further one is performed.
+    fn stop(&self) {
+        self.control.stop();
     }
 
     /// Ends the time of the run when that of its caller ends, `seconds` from now.
@@ -200,6 +222,18 @@ impl Running {
             Duration::try_from_secs_f64(seconds).map_err(|error| PyValueError::new_err(error.to_string()))?;
         let mut running = self.take()?;
         running.limit(left);
+        self.put_back(running);
+        Ok(())
+    }
+
+    /// Gives the run the budgets of its caller and of the configuration, each with whether the session completes its
+    /// key, and the tenant that budgets of tenants are counted for.
+    #[pyo3(signature = (budgets, tenant, /))]
+    fn set_budgets(&self, budgets: Vec<(BudgetRow, bool)>, tenant: Option<String>) -> PyResult<()> {
+        let ambient: PyResult<Vec<AmbientBudget>> = budgets.into_iter().map(ambient_budget).collect();
+        let ambient = ambient?;
+        let mut running = self.take()?;
+        running.set_budgets(ambient, tenant.map(Arc::from));
         self.put_back(running);
         Ok(())
     }
@@ -242,7 +276,7 @@ impl Running {
     }
 
     /// Returns the spans of effects that have ended: path, effect, class, span id, start and end in nanoseconds since
-    /// 1970, attempts, and the code of a failure.
+    /// 1970, attempts, the code of a failure, and the usage of a model.
     fn take_spans(&self) -> Vec<EffectRow> {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let trace = inner.as_mut().and_then(running::Running::trace);
@@ -257,8 +291,19 @@ impl Running {
                 end_ns,
                 attempts,
                 failure,
+                usage,
             } = each;
-            (path, effect, class, id, start_ns, end_ns, attempts, failure)
+            let usage = usage.map(|(model, used)| {
+                (
+                    model,
+                    used.input_tokens,
+                    used.output_tokens,
+                    used.cost.to_string(),
+                )
+            });
+            (
+                path, effect, class, id, start_ns, end_ns, attempts, failure, usage,
+            )
         };
         ended.map(row).collect()
     }
@@ -327,6 +372,19 @@ fn exception(py: Python<'_>, error: RunError) -> PyErr {
         RunError::InDoubt { path, why, execution } => {
             let class = IN_DOUBT.import(py, "vesper.host.in_doubt", "InDoubt");
             let made = class.and_then(|class| class.call1((path, why, execution)));
+            made.map_or_else(|error| error, PyErr::from_value)
+        }
+        RunError::Waiting(wait) => {
+            let Waiting {
+                execution,
+                node_id,
+                path,
+                kind,
+                name,
+                due_us,
+            } = *wait;
+            let class = WAITS.import(py, "vesper.host.waiting", "RunWaits");
+            let made = class.and_then(|class| class.call1((execution, node_id, path, kind, name, due_us)));
             made.map_or_else(|error| error, PyErr::from_value)
         }
         RunError::Broken(broken) => exception_of(broken),

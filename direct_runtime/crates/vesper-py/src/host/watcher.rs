@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use vesper_host::effect::{Broken, Failure};
 use vesper_host::journal::{Entry, ErrorKind, JournalError, Kind};
-use vesper_host::run::contract::{Copied, Watcher};
+use vesper_host::run::contract::{BudgetNotice, Copied, Watcher};
 use vesper_host::run::outcome::Outcome;
 use vesper_host::typed_json::text_member;
 use vesper_interp::Request;
@@ -23,11 +23,14 @@ static LOG: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 /// Calls the audit and the replay of a run.
 pub(crate) struct RunWatcher {
     pub(crate) plans: Arc<RequestPlans>,
-    /// `vesper.host.auditing.Auditing`; None where the node has no audit.
+    /// `vesper.host.audit.auditing.Auditing`; None where the node has no audit.
     pub(crate) auditing: Option<Py<PyAny>>,
     /// True where the audit contains each effect.
     pub(crate) is_detailed: bool,
     pub(crate) inputs: Py<PyAny>,
+    pub(crate) execution: String,
+    /// `vesper.host.performers.Performers`, which learns of budgets.
+    pub(crate) performers: Py<PyAny>,
     /// The known answers of a replay, with the methods `answer` and `rename`.
     pub(crate) replay: Option<Py<PyAny>>,
     /// The first exception that a call raised.
@@ -138,6 +141,17 @@ impl Watcher for RunWatcher {
                 })
             })
         })
+    }
+
+    fn budget(&self, notice: &BudgetNotice<'_>) {
+        attached(|py| {
+            let text = &notice.text;
+            let arguments = (&self.execution, notice.kind, notice.path, notice.budget, text);
+            let told = self
+                .performers
+                .call_method1(py, intern!(py, "report_budget"), arguments);
+            told.map_or_else(|error| error.write_unraisable(py, None), drop);
+        });
     }
 
     fn warn(&self, message: &str) {

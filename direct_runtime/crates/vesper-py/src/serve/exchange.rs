@@ -1,12 +1,12 @@
 //! The exchange for servers that are written in Python.
 
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 use vesper_serve::http::{HeaderMap, HeaderName, HeaderValue, Method};
-use vesper_serve::{Answer, Call, Endpoint, Head, Peer, Refusal, RefusalKind, Routed};
+use vesper_serve::{Answer, Call, Endpoint, Head, Peer, Refusal, RefusalKind, Routed, Webhook};
 
 use crate::serve::server::hexadecimal;
 
@@ -115,11 +115,19 @@ impl ExchangeCall {
     }
 
     #[getter]
+    fn scopes(&self) -> Vec<String> {
+        self.0
+            .actor()
+            .map(|actor| actor.scopes.clone())
+            .unwrap_or_default()
+    }
+
+    #[getter]
     fn key(&self) -> Option<&str> {
         self.0.key()
     }
 
-    /// `Accept` of a request for a page.
+    /// `Accept` of a request for a page, or for an event stream.
     #[getter]
     fn accept(&self) -> Option<&str> {
         self.0.accept()
@@ -202,4 +210,30 @@ impl ExchangeCall {
     ) -> PyResult<Bound<'py, PyTuple>> {
         answer_tuple(py, &self.0.page(status, &headers, body))
     }
+}
+
+/// Checks the signature of a webhook by its scheme, as JSON; `now` is in seconds since 1970.
+#[pyfunction]
+#[pyo3(signature = (scheme, headers, body, now, /))]
+pub(crate) fn verify_webhook(
+    scheme: &[u8],
+    headers: Vec<(String, String)>,
+    body: &[u8],
+    now: f64,
+) -> PyResult<()> {
+    let refused = |problem: &str| PyValueError::new_err(problem.to_owned());
+    let webhook = Webhook::of_json(scheme).map_err(|error| refused(&error.0))?;
+    let mut found = HeaderMap::new();
+    for (name, value) in headers {
+        // Headers that HTTP does not know hold no signature.
+        if let (Ok(name), Ok(value)) = (
+            HeaderName::from_bytes(name.as_bytes()),
+            HeaderValue::from_str(&value),
+        ) {
+            found.append(name, value);
+        }
+    }
+    let now = UNIX_EPOCH + Duration::try_from_secs_f64(now).unwrap_or_default();
+    let signature = webhook.signature(&found, now).map_err(refused)?;
+    webhook.verify(&signature, body).map_err(refused)
 }

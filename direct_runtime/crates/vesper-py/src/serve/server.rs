@@ -2,14 +2,15 @@
 
 use std::net::TcpListener;
 use std::os::fd::{FromRawFd as _, RawFd};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use vesper_serve::{
-    AccessRow, Call, Endpoint, Engine, Exchange, NativeNode, Pending, Refusal, RefusalKind, Server, Settings,
-    SpanRow,
+    AccessRow, Call, Endpoint, Engine, Exchange, NativeNode, Parts, Pending, Refusal, RefusalKind, Server,
+    Settings, SpanRow,
 };
 
 use crate::calls::program::Program;
@@ -302,7 +303,7 @@ impl HttpCall {
         self.call().tracestate()
     }
 
-    /// The `Accept` header of a request for a page of the server.
+    /// The `Accept` header of a request for a page of the server, or for an event stream.
     #[getter]
     fn accept(&self) -> Option<&str> {
         self.call().accept()
@@ -362,5 +363,36 @@ impl HttpCall {
         self.end(py, move |pending| {
             pending.answer(|call| call.page(status, &headers, body))
         })
+    }
+
+    /// Answers with a head, and returns the body, to be written part by part.
+    #[pyo3(signature = (status, headers, /))]
+    #[allow(clippy::needless_pass_by_value, reason = "PyO3 passes new objects")]
+    fn stream(&self, py: Python<'_>, status: u16, headers: Vec<(String, String)>) -> PyResult<HttpStream> {
+        py.detach(|| self.0.stream(|call| call.page(status, &headers, Vec::new())))
+            .map(|parts| HttpStream(Mutex::new(Some(parts))))
+            .ok_or_else(|| PyRuntimeError::new_err("the call has an answer already"))
+    }
+}
+
+/// The body of an answer, written part by part. Dropped, it ends.
+#[pyclass(frozen, module = "vesper._direct")]
+pub(crate) struct HttpStream(Mutex<Option<Parts>>);
+
+#[pymethods]
+impl HttpStream {
+    /// Sends a part; returns false if the stream has ended, or its client has gone or does not read.
+    #[pyo3(signature = (part, /))]
+    fn send(&self, part: Vec<u8>) -> bool {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .as_ref()
+            .is_some_and(|parts| parts.send(part.into()))
+    }
+
+    /// Ends the body.
+    fn close(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 }

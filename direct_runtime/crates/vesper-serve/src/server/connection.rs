@@ -9,14 +9,15 @@ use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::{Duration, Instant, SystemTime};
 
-use bytes::{Buf as _, BytesMut};
+use bytes::{Buf as _, Bytes, BytesMut};
 use http::Method;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
+use tokio::sync::mpsc;
 use vesper_interp::guard::guarded;
 
 use super::limits::Watched;
 use super::native::Ran;
-use super::queue::{Awaited, Pending};
+use super::queue::{Awaited, Pending, Replied};
 use super::wire::{Chunks, Flaw, Framing, Reply, Request, write_head};
 use super::{Buffered, Epoch, Finished, Shared};
 use crate::answer::{Answer, Refusal, RefusalKind};
@@ -142,6 +143,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
         let reply = Reply {
             is_head: false,
             keeps_alive: false,
+            has_length: true,
             now,
         };
         if self.write(&answer, reply).await.is_ok() {
@@ -247,7 +249,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
             shared.log(format!("the routing of a request panicked: {message}"));
             Routed::Answer(Refusal::from(RefusalKind::Internal).answer())
         });
-        let mut is_unread = false;
+        let (mut is_unread, mut parts) = (false, None);
         let answer = match routed {
             Routed::Answer(answer) => {
                 is_unread = !self.skip_body();
@@ -265,7 +267,9 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
                         }
                         Begun::Waiting(awaited) => {
                             drop(body);
-                            self.wait(awaited).await?
+                            let replied = self.wait(awaited).await?;
+                            parts = replied.parts;
+                            replied.answer
                         }
                     },
                     Err(NoBody::Gone) => return Err(ErrorKind::UnexpectedEof.into()),
@@ -277,7 +281,8 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
             }
         };
         let is_last = self.is_surplus || self.is_at_end || shared.is_draining();
-        let keeps_alive = self.request.keeps_alive && !is_unread && !is_last;
+        // The end of the connection ends a body in parts.
+        let keeps_alive = self.request.keeps_alive && !is_unread && !is_last && parts.is_none();
         // Before the write: a client that has its answer finds it counted.
         shared.finish(
             &finished,
@@ -291,10 +296,14 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
             Reply {
                 is_head,
                 keeps_alive,
+                has_length: parts.is_none(),
                 now,
             },
         )
         .await?;
+        if let Some(parts) = parts.filter(|_| !is_head) {
+            self.write_parts(parts).await?;
+        }
         Ok(if keeps_alive {
             Next::Request
         } else {
@@ -419,7 +428,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
 
     /// Waits for the answer of another thread. Notes a client that resets the connection, and reads no more than a
     /// head of its next requests.
-    async fn wait(&mut self, mut awaited: Awaited) -> io::Result<Answer> {
+    async fn wait(&mut self, mut awaited: Awaited) -> io::Result<Replied> {
         match awaited.deadline {
             Some(deadline) => self.watched.set(self.shared.clock.at(deadline + DEADLINE_SLACK)),
             None => self.watched.clear(),
@@ -432,10 +441,13 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
             is_at_end,
             ..
         } = self;
-        let refuse = |awaited: &Awaited, kind: RefusalKind| awaited.call.refuse(&kind.into());
+        let refuse = |awaited: &Awaited, kind: RefusalKind| Replied {
+            answer: awaited.call.refuse(&kind.into()),
+            parts: None,
+        };
         poll_fn(|context| {
             match Pin::new(&mut awaited.answer).poll(context) {
-                Poll::Ready(Ok(answer)) => return Poll::Ready(Ok(answer)),
+                Poll::Ready(Ok(replied)) => return Poll::Ready(Ok(replied)),
                 // The call was dropped: because its client has gone, or by a bug.
                 Poll::Ready(Err(_)) if awaited.is_abandoned.load(Ordering::Relaxed) => {
                     return Poll::Ready(Err(ErrorKind::ConnectionAborted.into()));
@@ -481,6 +493,43 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
         let sent = self.send(&out, body).await;
         self.out = out;
         sent
+    }
+
+    /// Writes the parts of a body as they come, until their sender or the client ends it, or the connection breaks. A
+    /// client that has closed its connection and one that only sends no more look alike; both have gone.
+    async fn write_parts(&mut self, mut parts: mpsc::Receiver<Bytes>) -> io::Result<()> {
+        loop {
+            self.watched.clear();
+            let Self {
+                shared,
+                stream,
+                buffer,
+                is_at_end,
+                ..
+            } = self;
+            let part = poll_fn(|context| {
+                if let Poll::Ready(part) = parts.poll_recv(context) {
+                    return Poll::Ready(Ok(part));
+                }
+                while !*is_at_end {
+                    buffer.clear();
+                    buffer.reserve(MIN_READ_BYTES);
+                    match pin!(stream.read_buf(buffer)).poll(context) {
+                        Poll::Ready(Ok(read)) => *is_at_end = read == 0,
+                        Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                        Poll::Pending => break,
+                    }
+                }
+                if *is_at_end || shared.is_closed() {
+                    return Poll::Ready(Ok(None));
+                }
+                Poll::Pending
+            });
+            match part.await? {
+                Some(part) => self.send(&part, &[]).await?,
+                None => return Ok(()),
+            }
+        }
     }
 
     /// Sends two parts, within the time for answers.

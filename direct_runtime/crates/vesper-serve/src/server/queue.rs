@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::sync::oneshot;
+use bytes::Bytes;
+use tokio::sync::{mpsc, oneshot};
 use vesper_interp::guard::guarded;
 
 use super::Epoch;
@@ -16,6 +17,8 @@ use crate::exchange::{Call, Endpoint};
 const MAX_WAIT: Duration = Duration::from_hours(1);
 /// Pages of the server that may wait beside the calls of nodes.
 const MAX_PAGES: usize = 64;
+/// Parts of a stream that may wait for a client that reads slowly.
+const MAX_PARTS: usize = 64;
 
 /// A call without an answer. Dropped without one, it is answered as an internal error.
 #[derive(Debug)]
@@ -26,14 +29,32 @@ pub struct Pending {
     pub inputs: Vec<u8>,
     pub deadline: Option<Instant>,
     is_abandoned: Arc<AtomicBool>,
-    reply: Mutex<Option<oneshot::Sender<Answer>>>,
+    reply: Mutex<Option<oneshot::Sender<Replied>>>,
+}
+
+/// An answer, and the parts of its body where they come one after the other.
+#[derive(Debug)]
+pub(super) struct Replied {
+    pub(super) answer: Answer,
+    pub(super) parts: Option<mpsc::Receiver<Bytes>>,
+}
+
+/// The body of an answer that is written part by part. Dropped, it ends.
+#[derive(Debug)]
+pub struct Parts(mpsc::Sender<Bytes>);
+
+impl Parts {
+    /// Sends a part; returns false if the client has gone or does not read.
+    pub fn send(&self, part: Bytes) -> bool {
+        self.0.try_send(part).is_ok()
+    }
 }
 
 /// The end of a call at its connection.
 #[derive(Debug)]
 pub(super) struct Awaited {
     pub(super) call: Arc<Call>,
-    pub(super) answer: oneshot::Receiver<Answer>,
+    pub(super) answer: oneshot::Receiver<Replied>,
     pub(super) is_abandoned: Arc<AtomicBool>,
     pub(super) deadline: Option<Instant>,
 }
@@ -73,13 +94,23 @@ impl Pending {
 
     /// Answers the call; returns false if it has an answer already. A panic of `answer` is an internal error.
     pub fn answer(&self, answer: impl FnOnce(&Call) -> Answer) -> bool {
+        self.reply(answer, None)
+    }
+
+    /// Answers the call with a body that is written part by part; returns `None` if it has an answer already.
+    pub fn stream(&self, answer: impl FnOnce(&Call) -> Answer) -> Option<Parts> {
+        let (sender, parts) = mpsc::channel(MAX_PARTS);
+        self.reply(answer, Some(parts)).then_some(Parts(sender))
+    }
+
+    fn reply(&self, answer: impl FnOnce(&Call) -> Answer, parts: Option<mpsc::Receiver<Bytes>>) -> bool {
         let Some(reply) = self.reply.lock().unwrap_or_else(PoisonError::into_inner).take() else {
             return false;
         };
         let answer = guarded(|| answer(&self.call))
             .unwrap_or_else(|_| self.call.refuse(&Refusal::from(RefusalKind::Internal)));
         // A client that has gone needs no answer.
-        drop(reply.send(answer));
+        drop(reply.send(Replied { answer, parts }));
         true
     }
 

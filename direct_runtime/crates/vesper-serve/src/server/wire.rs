@@ -299,6 +299,8 @@ fn chunk_size(line: &[u8]) -> Result<usize, Flaw> {
 pub(super) struct Reply {
     pub(super) is_head: bool,
     pub(super) keeps_alive: bool,
+    /// False for a body in parts, which the end of the connection ends.
+    pub(super) has_length: bool,
     pub(super) now: SystemTime,
 }
 
@@ -321,8 +323,9 @@ pub(super) fn write_head(out: &mut Vec<u8>, answer: &Answer, reply: Reply) {
         out.extend_from_slice(b": ");
         out.extend_from_slice(value.as_bytes());
     }
-    let has_length =
-        !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) && !status.is_informational();
+    let has_length = reply.has_length
+        && !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
+        && !status.is_informational();
     if has_length && !(reply.is_head && answer.body.is_empty()) {
         // Writing to a vector cannot fail.
         drop(write!(out, "\r\ncontent-length: {}", answer.body.len()));

@@ -81,6 +81,15 @@ impl Transaction for SqliteTransaction<'_> {
     fn locking(&self) -> &'static str {
         ""
     }
+
+    /// Does nothing: SQLite has one writer at a time.
+    fn exclude(&mut self, _name: &str) -> Result<(), JournalError> {
+        Ok(())
+    }
+
+    fn listed(&self) -> &'static str {
+        "(SELECT value FROM json_each(?))"
+    }
 }
 
 impl ToSql for Cell {

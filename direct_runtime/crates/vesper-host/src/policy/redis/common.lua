@@ -1,4 +1,4 @@
-local STATE, FAILURES, INSIDE, QUEUE, KEPT = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local STATE, FAILURES, INSIDE, QUEUE, KEPT, HOLDS = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local asker = ARGV[1]
 
 local function arg(index) return tonumber(ARGV[index]) end
@@ -14,7 +14,7 @@ if not now then
 end
 local last = stored('last')
 if now < last - CLOCK_STEP then
-  redis.call('DEL', STATE, FAILURES, INSIDE, QUEUE, KEPT)
+  redis.call('DEL', STATE, FAILURES, INSIDE, QUEUE, KEPT, HOLDS)
 elseif now < last then
   now = last
 end
@@ -38,6 +38,46 @@ local function tidy()
       redis.call('ZREM', KEPT, gone)
     end
   end
+end
+
+local function charge(us, at)
+  if us > 0 then store('full', math.min(math.max(stored('full'), at) + us, at + MAX_US)) end
+end
+
+-- Charges the holds whose leases have ended, each at its end.
+local function charge_ended()
+  local ended = redis.call('ZRANGEBYSCORE', INSIDE, '-inf', whole(now), 'WITHSCORES')
+  for index = 1, #ended, 2 do
+    charge(tonumber(redis.call('HGET', HOLDS, ended[index]) or '0'), tonumber(ended[index + 1]))
+    redis.call('HDEL', HOLDS, ended[index])
+  end
+end
+
+-- The time in which a bucket that fills in `burst` gains what an asker lacks; nil where another request must end before.
+local function lack_of(amount, burst)
+  local needed = math.min(amount, burst)
+  for _, held in ipairs(redis.call('HVALS', HOLDS)) do needed = needed + tonumber(held) end
+  if needed > burst then return nil end
+  return math.max(math.max(stored('full') - now, 0) - (burst - needed), 0)
+end
+
+-- The moment that the rate gives, as a wait, and the state after it: `us` microseconds and `part` parts of one, of which
+-- `rate` are one.
+local function moment_of(rate, step, step_part, back, back_part)
+  local us, part = stored('arrival'), stored('arrival_part')
+  if stored('arrival_parts') ~= rate then
+    if part > 0 then us = us + 1 end
+    part = 0
+  end
+  local at, at_part = us - back, part - back_part
+  if at_part < 0 then at, at_part = at - 1, at_part + rate end
+  if at < now then at, at_part = now, 0 end
+  local wait = at - now
+  if at_part > 0 then wait = wait + 1 end
+  if us < at then us, part = at, at_part end
+  us, part = us + step, part + step_part
+  if part >= rate then us, part = us + 1, part - rate end
+  return wait, us, part
 end
 
 -- No key ends before it has stopped to matter; none is kept for ever.

@@ -1,6 +1,7 @@
 local ending, admitted = ARGV[3], arg(4)
 local threshold, within, open_for = arg(5), arg(6), arg(7)
 local room = arg(8)
+local burst, used = arg(9), arg(10)
 local change = 'none'
 
 local function open()
@@ -28,9 +29,17 @@ if threshold > 0 then
     end
   end
 end
-if room > 0 then
+if burst > 0 then
+  charge_ended()
+  local held = redis.call('HGET', HOLDS, asker)
+  if held then
+    redis.call('HDEL', HOLDS, asker)
+    charge(used < 0 and tonumber(held) or used, now)
+  end
+end
+if room > 0 or burst > 0 then
   tidy()
   leave()
 end
-keep_for(math.max(within, open_for, PATIENCE))
+keep_for(math.max(within, open_for, PATIENCE, stored('full') - now))
 return change

@@ -99,10 +99,14 @@ impl AskOfPython {
             request: &self.request,
             timeout: self.timeout,
             is_repeat: self.is_repeat,
+            attempt: 1,
             is_sensitive: false,
             secrets: &NoSecrets,
             references: &self.references,
             trace: None,
+            sink: None,
+            limits: None,
+            budgets: &[],
         }
     }
 

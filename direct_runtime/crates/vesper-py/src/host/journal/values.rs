@@ -57,11 +57,14 @@ pub(crate) fn status_of(object: &Bound<'_, PyAny>) -> PyResult<Status> {
     Status::from_name(name).ok_or_else(|| PyValueError::new_err(format!("no status is called `{name}`")))
 }
 
+/// Returns a `Status`.
+pub(crate) fn status_object(py: Python<'_>, status: Status) -> PyResult<Bound<'_, PyAny>> {
+    STATUS.import(py, JOURNAL, "Status")?.call1((status.name(),))
+}
+
 /// Returns a `Summary`.
 pub(crate) fn summary_object<'py>(py: Python<'py>, summary: &Summary) -> PyResult<Bound<'py, PyAny>> {
-    let status = STATUS
-        .import(py, JOURNAL, "Status")?
-        .call1((summary.status.name(),))?;
+    let status = status_object(py, summary.status)?;
     SUMMARY.import(py, JOURNAL, "Summary")?.call1((
         &summary.execution,
         &summary.node_id,
