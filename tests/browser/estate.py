@@ -1,6 +1,7 @@
 """A project as an operator meets it: nodes in all five modes, a divergence, runs in doubt, work that waits, failures.
 
-Everything comes from real runs on both engines; only the thresholds are scaled, as in `vesper demo`.
+Everything comes from real runs on both engines; only the thresholds are scaled, as in `vesper demo`, and the times of
+the engines do not count, so that the modes are the same on every machine.
 
     python -m tests.browser.estate FOLDER [URL of a running Bank]
 """
@@ -27,6 +28,7 @@ from vesper.language.diagnostics.source import SourceFile
 from vesper.migration.control.modes import Mode
 from vesper.migration.control.state import Settings
 from vesper.migration.router.routes import Routes
+from vesper.migration.statistics import latency
 from vesper.migration.stores.overview import read_overview, running_mode
 from vesper.values.vesper_error import VesperError
 from vesper.verify.inputs.generator import InputGenerator
@@ -50,6 +52,7 @@ CANDIDATE: Final = "parcel_price"
 """A name whose candidate is dearer for bulky parcels."""
 _RIGHT, _WRONG = "amount * 0.025 + 0.50", "amount * 0.026 + 0.50"
 _WAIT_SECONDS = 120.0
+_NEVER_SLOWER_NS: Final = 10**12
 _TRANSFER = """\
 node_id: bank_transfer_v1
 type: event_handler
@@ -192,6 +195,7 @@ class Bank(Provider):
 def make_estate(folder: Path, provider: str) -> None:
     """Write the project and run its nodes until each is in its mode. `provider` is the URL of a running `Bank`."""
     scale_thresholds()
+    latency.SLOWER_BY_NS = _NEVER_SLOWER_NS
     _write(folder, provider)
     config = vesper.Host.from_file(folder / "vesper.toml").config
     routes = Routes(config)
