@@ -257,7 +257,8 @@ bench-lookups: build ## measure the check of a table of 100,000 rows and calls b
 bench-check: build ## measure `vesper check` of a thousand nodes; PYTHON=/usr/bin/python3.11 measures that interpreter
 	$(BIN)/python tests/bench/check_speed.py $(if $(findstring command line,$(origin PYTHON)),--python $(PYTHON))
 
-SAMPLES := machines budgets bus kernel numbers zones schedules waiting limits waves fuzz documents programs preconditions replay taint memory threads batch deopt code-memory faults mutants kills migration-kills candidates controller observe serve http openapi lsp costs escapes
+# pytest runs a sample of each other proof.
+SAMPLES := machines budgets bus kernel limits waves fuzz documents programs replay memory threads batch deopt code-memory faults mutants kills migration-kills controller interrupts observe serve http openapi lsp
 
 proof-sample: build ## a sample of every proof, as CI takes it
 	@rm -f $(FAILED)
@@ -277,24 +278,12 @@ sample-kernel:
 	$(BIN)/python -m tests.proofs.kernel.campaign --kills 4 --no-write --folder .proofs/sample-kernel
 sample-bus:
 	$(BIN)/python -m tests.proofs.bus.campaign --publishers 20 --messages 50 --part 25 --kills 2 --payload 40000 --pause 0.5 --work 0.002 --no-write --folder .proofs/sample-bus
-sample-numbers:
-	$(BIN)/python -m tests.proofs.numbers.campaign --count 1000 --seed 2
-sample-schedules:
-	$(BIN)/python -m tests.proofs.schedules.campaign --windows 2 --hours 3 --processes 3 --store sqlite --folder .proofs/sample-schedules
-sample-zones:
-	$(BIN)/python -m tests.proofs.zones.campaign --zones 40 --moments 5000 --seed 2
 sample-documents:
 	$(BIN)/python tests/proofs/robustness/mutate.py --documents 700 --seed 2
 sample-programs:
 	$(BIN)/python tests/proofs/differential/campaign.py --executions 4000 --programs 40 --seed 2
-sample-preconditions:
-	$(BIN)/python tests/proofs/preconditions/campaign.py --nodes 60
 sample-replay:
 	$(BIN)/python -m tests.proofs.replay.replay --executions 150 --payments 4
-sample-costs:
-	$(BIN)/python -m tests.proofs.agents.costs --nodes 24 --seed 3
-sample-taint:
-	$(BIN)/python -m tests.proofs.taint.taint --nodes 20 --seed 3
 sample-memory:
 	$(BIN)/python tests/proofs/robustness/memory.py --calls 200000
 sample-threads:
@@ -320,15 +309,12 @@ sample-faults:
 sample-mutants:
 	@$(call need_cargo)
 	$(ALONE) $(BIN)/python -m tests.proofs.mutants.drawn.sample
-sample-waiting:
-	$(BIN)/python tests/proofs/waiting/sleepers.py --count 60 --rate 30 --kills 6 --processes 3 --any-lateness
+sample-interrupts:
 	$(BIN)/python tests/proofs/waiting/interrupts.py --count 30 --max-ttl 1 --any-lateness
 sample-kills:
 	$(BIN)/python tests/proofs/kills/campaign.py --kills 8
 sample-migration-kills:
 	$(BIN)/python tests/proofs/migration/kill_store.py --kills 12
-sample-candidates:
-	$(BIN)/python -m tests.proofs.candidates.campaign --kills 12 --runs 200 --folder .proofs/sample-candidates
 sample-controller:
 	$(BIN)/python -m tests.proofs.migration.controller --sample
 sample-serve:
@@ -340,8 +326,6 @@ sample-openapi:
 	$(BIN)/python -m tests.proofs.serving.examples
 sample-lsp:
 	$(BIN)/python -m tests.proofs.editor.run --nodes 100 --edits 20
-sample-escapes:
-	$(BIN)/python -m tests.proofs.escapes.campaign --no-write --sample
 sample-observe:
 	$(BIN)/python -m tests.proofs.observe.run --sample
 # Alone: it asks the service for half of what one processor can do.
