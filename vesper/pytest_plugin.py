@@ -252,7 +252,7 @@ class NodeUnderTest:
 
         outcome = self.outcome(inputs)
         if not isinstance(outcome, Returned):
-            lines = outcome_lines(self._compiled, outcome, inputs)
+            lines = outcome_lines(self._compiled, outcome, inputs, reveals=True)
             raise NodeTestFailed(f"{self.node_id} did not return: {outcome.kind.replace('_', ' ')}\n{lines}")
         return dict(outcome.value)
 

@@ -15,6 +15,8 @@ from vesper.compiler import compile_source
 from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.explanations import EXPLANATIONS
 from vesper.language.diagnostics.source import SourceFile
+from vesper.values.generated.error_meanings import ERROR_MEANINGS
+from vesper.values.generated.errors import ErrorCode
 
 WITH_EXAMPLES = [code for code in Code if EXPLANATIONS[code.number].no_example is None]
 PAGE = (ROOT / "docs" / "reference" / "diagnostics.md").read_text(encoding="utf-8")
@@ -105,6 +107,26 @@ def test_an_unknown_code_is_a_usage_error(spelling: str, meant: str | None) -> N
     assert f"unknown diagnostic `{spelling}`" in done.stderr
     assert ("did you mean" in done.stderr) == (meant is not None)
     assert meant is None or meant in done.stderr
+
+
+@pytest.mark.parametrize("failure", [*ErrorCode, "http_402"])
+def test_a_failure_of_a_run_is_explained(failure: str) -> None:
+    done = CliRunner().invoke(command, [failure])
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.startswith(f"{failure}: a failure of a run\n")
+    assert ERROR_MEANINGS.get(failure, "The HTTP status is 402.") in " ".join(done.stdout.split())
+    assert (f"{failure}: {{value: …}}" in done.stdout) == (failure != "bad_input")
+
+
+def test_a_failure_named_like_a_diagnostic_names_it() -> None:
+    failure, diagnostic = (CliRunner().invoke(command, [word]).stdout for word in ("too_large", "too-large"))
+    assert "VSP0020" in failure
+    assert "`range`" in failure
+    assert diagnostic.startswith("VSP0020 too-large: ")
+
+
+def test_a_misspelt_failure_is_suggested() -> None:
+    assert "did you mean `division_by_zero`?" in CliRunner().invoke(command, ["divison_by_zero"]).stderr
 
 
 def test_without_a_code_all_are_listed() -> None:

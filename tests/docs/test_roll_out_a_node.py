@@ -61,6 +61,6 @@ def test_the_page_has_sessions() -> None:
 def test_the_settings_of_the_page_about_alerts_are_taken(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "how-to" / "react-to-alerts.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"^```toml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    webhook = config_from(tomllib.loads(block), tmp_path).migrating().webhook
+    webhook = config_from(tomllib.loads(block), tmp_path).migration_settings().webhook
     assert webhook == "https://hooks.example.com/services/T0/B0/x"
     Alerts(webhook).close()

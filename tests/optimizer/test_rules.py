@@ -32,7 +32,7 @@ def _listed(path: Path) -> str:
 
 def _disagreements(path: Path, rules: list[str] | None, inputs: int) -> list[str]:
     node = compiled(path)
-    report = Verifier(node, plain_engines(rules), SEED, holds_to_promises=False).run(inputs)
+    report = Verifier(node, plain_engines(rules), SEED, checks_postconditions=False).run(inputs)
     assert report.not_comparable == 0
     return [difference_text(node, each, None) for each in report.differences]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vesper.agents.node_table import node_table
-from vesper.compiler.callees import collection_of
+from vesper.compiler.callees import collection_folder
 from vesper.host.background_work import WorkState
 from vesper.language.work_bindings import supervisor_of
 from vesper.supervision.trees import Trees
@@ -27,7 +27,7 @@ class Agents:
         for each in nodes:
             table.add(each)
         for each in supervisors:
-            table.search(collection_of(Path(each._compiled.source.path)))
+            table.search(collection_folder(Path(each._compiled.source.path)))
         self._trees = Trees(host.journal)
         self._supervisors = supervisors
         self._workers = AgentWorkers(host, table)

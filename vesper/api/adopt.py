@@ -1,4 +1,4 @@
-"""`vesper.adopt(function, node)`: puts a node behind an existing function."""
+"""`vesper.adopt(function, node)`: migrates an existing function to a node."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ R = TypeVar("R")
 
 
 class Adopted(Generic[P, R]):
-    """A function with a node behind it, called as the function is. `node` is the node's id, `mode` its mode."""
+    """A function that migrates to a node, called like the original one. `node` is the node's id, `mode` its mode."""
 
     def __init__(self, function: Callable[P, R], compiled: Any, routes: Routes) -> None:
         functools.update_wrapper(self, function)
@@ -74,7 +74,7 @@ def adopt(
     nodes: str | os.PathLike[str] | None = None,
     routes: Routes | None = None,
 ) -> Adopted[P, R]:
-    """Put a node behind a function: the function answers, the node follows, and takes over as the evidence allows.
+    """Migrate a function to a node: the function answers until the evidence promotes the node.
 
     The function receives the node's inputs as keyword arguments and returns a dict of its outputs. Its arguments and
     results are not changed. The node must be without effects; `vesper status` shows its mode.

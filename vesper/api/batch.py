@@ -37,7 +37,7 @@ class Batch:
         """Run every row, and return a table of the same kind; `look_at` as in `run_table`."""
 
         def run(given: object) -> Any:
-            return run_table(self.program, self.declared, given, wanted, self.told, now, self.limits, look_at)
+            return run_table(self.program, self.declared, given, wanted, self.explain_raw, now, self.limits, look_at)
 
         if wanted.form == "typed":
             return run(table)
@@ -56,12 +56,15 @@ class Batch:
         lines, kept = split_lines(table, keep)
         return with_kept(kept, self.run(lines, replace(wanted, form=form, keep=()), now))
 
-    def told(self, raw: Any, given: Any) -> tuple[str, str, str | None, str]:
-        """Return kind, code, place and message of a row without outputs, as a call has them."""
-        return self.explained(outcome_of_raw(raw), given)
+    def explain_raw(self, raw: Any, given: Any) -> tuple[str, str, str | None, str]:
+        """Return kind, code, place and message of a row without outputs, as a call reports them."""
+        return self.explain_outcome(outcome_of_raw(raw), given)
 
-    def explained(self, outcome: Outcome, given: Any) -> tuple[str, str, str | None, str]:
-        """Return the same for an outcome; `given` is the row, or its JSON text."""
+    def explain_outcome(self, outcome: Outcome, given: Any) -> tuple[str, str, str | None, str]:
+        """Return kind, code, place and message of an outcome without outputs.
+
+        `given` is the row, or its JSON text.
+        """
         if isinstance(given, str):
             plain = inputs_of_json(self.compiled.node.inputs, given)
             error = outcome_of(self.compiled, outcome, plain.inputs, plain).error

@@ -35,7 +35,7 @@ class BrokenElement:
     value: Any
 
 
-class _Unknown(Exception):
+class _UnknownValue(Exception):
     """Raised where a part of the clause cannot be evaluated."""
 
 
@@ -49,7 +49,10 @@ class _Bound:
 
 
 def broken_element(node: ir.Node, clause: ir.Clause, values: Mapping[str, Any]) -> BrokenElement | None:
-    """Return the first element at which a clause that does not hold fails, or None where it has none."""
+    """Return the first collection element that breaks a clause.
+
+    None if no single element does, or if a part of the clause cannot be evaluated.
+    """
     names: dict[str, _Bound] = {}
     for each in node.constants:
         names[f"constant {each.name}"] = _Bound(each.type, each.value, each.name, each.name)
@@ -58,12 +61,12 @@ def broken_element(node: ir.Node, clause: ir.Clause, values: Mapping[str, Any]) 
         names[f"{ref.kind} {ref.name}"] = _Bound(ref.type, values.get(name), name, name)
     try:
         return _search(clause.holds, False, names)
-    except _Unknown:
+    except _UnknownValue:
         return None
 
 
 def _search(expression: ir.Expression, result: bool, names: Mapping[str, _Bound]) -> BrokenElement | None:
-    """Return the element because of which an expression has this result."""
+    """Return the collection element that gives an expression this result."""
     match expression:
         case ir.Call("boolean.not", _, (inner,)):
             return _search(inner, not result, names)
@@ -116,7 +119,7 @@ def _first(loop: ir.For, result: bool, names: Mapping[str, _Bound], over: Any) -
 
     try:
         return position(len(over))
-    except _Unknown:
+    except _UnknownValue:
         if not isinstance(over, list):
             raise
     low, high = 0, len(over)  # `low` items can be evaluated, `high` items cannot
@@ -124,7 +127,7 @@ def _first(loop: ir.For, result: bool, names: Mapping[str, _Bound], over: Any) -
         middle = (low + high) // 2
         try:
             found = position(middle)
-        except _Unknown:
+        except _UnknownValue:
             high = middle
         else:
             if found is not None:
@@ -153,7 +156,7 @@ def _item_types(type_: Type) -> tuple[Type, ...]:
         case ArrayOf(item) | SetOf(item):
             return (item,)
         case _:
-            raise _Unknown
+            raise _UnknownValue
 
 
 def _key_type(type_: Type) -> Type:
@@ -185,12 +188,12 @@ def _program(expression: ir.Expression, names: Mapping[str, _Bound]) -> Callable
 
     def replaced(part: ir.Expression) -> ir.Expression:
         if isinstance(part, ir.Now | ir.Result):
-            raise _Unknown
+            raise _UnknownValue
         if not isinstance(part, ir.Ref | ir.Local) or (isinstance(part, ir.Local) and part.number in own):
             return part
         known = names.get(_name(part))
         if known is None:
-            raise _Unknown
+            raise _UnknownValue
         name = "collection" if _name(part) == "input collection" else _name(part).replace(" ", "_")
         given[name] = known
         return ir.Ref("input", name, known.type, part.place)
@@ -212,13 +215,13 @@ def _program(expression: ir.Expression, names: Mapping[str, _Bound]) -> Callable
     )
     written = encode_and_hash(node)
     if written is None:
-        raise _Unknown
+        raise _UnknownValue
     program = ENGINES["python"].load(Compiled(SourceFile("clause", ""), node, (), *written, ()))
 
     def run(changed: Mapping[str, Any]) -> Any:
         outcome = program.call({**{name: each.value for name, each in given.items()}, **changed})
         if not isinstance(outcome, Returned):
-            raise _Unknown
+            raise _UnknownValue
         return outcome.value["value"]
 
     return run

@@ -24,7 +24,7 @@ def cache_stats(settings: ResultSettings | None = None) -> dict[str, dict[str, A
     """Return entries, bytes, bounds and counters of each level; with `settings`, of `[cache.results]` and its Redis
     too.
     """
-    return {"l1": _code(), "l2": _nodes(), "l3": _results(settings)}
+    return {"l1": _code_stats(), "l2": _node_stats(), "l3": _result_stats(settings)}
 
 
 def clear_caches(levels: tuple[str, ...], settings: ResultSettings | None = None) -> dict[str, int]:
@@ -47,13 +47,13 @@ def clear_caches(levels: tuple[str, ...], settings: ResultSettings | None = None
     return removed
 
 
-def _code() -> dict[str, Any]:
+def _code_stats() -> dict[str, Any]:
     from vesper.engines.direct_engine import code_stats
 
     return code_stats() or {"why_not": "this build of the direct engine makes no machine code"}
 
 
-def _nodes() -> dict[str, Any]:
+def _node_stats() -> dict[str, Any]:
     try:
         cache = open_entries()
     except NoCache as why:
@@ -67,7 +67,7 @@ def _nodes() -> dict[str, Any]:
     return {"where": cache.folder, "entries": count, "bytes": size} | bounds | counters
 
 
-def _results(settings: ResultSettings | None) -> dict[str, Any]:
+def _result_stats(settings: ResultSettings | None) -> dict[str, Any]:
     hosting = sys.modules.get("vesper.api.default_hosts")
     used = [] if hosting is None else hosting.results_in_use()
     counters = ResultCounters().all()

@@ -1,4 +1,4 @@
-"""Hosts, routes and result caches of nodes that were loaded without them: one for each configuration and process."""
+"""Default Hosts, routes and result caches: one of each per configuration and process."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _lock = PerProcess(threading.Lock)
 
 
 def default_host(node_path: str | None) -> Host:
-    """Return the Host of the nearest `vesper.toml` to a node, or None to the working directory.
+    """Return the Host of the `vesper.toml` nearest to a node.
 
-    Without a file, nothing is granted.
+    The search begins in the working directory if `node_path` is None. Without a file, nothing is granted.
     """
     from vesper.api.run_captures import attach_captures
     from vesper.config.locate import nearest_config
@@ -52,7 +52,7 @@ def default_routes(node_path: str, host: Host | None) -> Routes:
     from vesper.migration.router.routes import Routes
 
     config = config_for(node_path) if host is None else host.config
-    name = f"{config.path}|{config.folder}|{config.migrating().store}"
+    name = f"{config.path}|{config.folder}|{config.migration_settings().store}"
     with _lock.get():
         routes = _routes.get(name)
         if routes is None or routes.is_closed:
@@ -70,7 +70,7 @@ def engine_settings(node_path: str) -> Tiering | None:
 def with_results(
     compiled: Compiled, program: Program, engine: str, host: Host | None, is_wanted: bool | None
 ) -> Program:
-    """Return the program with a cache of results, where the caller or the configuration asks for one.
+    """Return the program with a cache of results, if the caller or the configuration requests it.
 
     Raises `ConfigError` where the configuration names a node whose results cannot be cached.
     """

@@ -124,7 +124,7 @@ class ErrorInfo:
         return self.message
 
     def __repr__(self) -> str:
-        return repr(self._explained).replace("Explained", "ErrorInfo", 1)
+        return f"<ErrorInfo {self.kind}: {self.message}>"  # fields and outcome may be sensitive
 
     def __reduce__(self) -> tuple[type[ErrorInfo], tuple[Explained]]:
         return ErrorInfo, (self._explained,)

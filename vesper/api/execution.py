@@ -11,10 +11,10 @@ from vesper.engines.engine import Execution as EngineExecution
 
 
 class Execution:
-    """Runs until it makes a request: `request` is pending, `answer` and `fail` continue. Once ended, it has an
-    `outcome`.
+    """An execution that stops at each request.
 
-    One thread at a time may use it.
+    `request` is pending until `answer` or `fail` continues. Once ended, it has an `outcome`. One thread at a time may
+    use it.
     """
 
     def __init__(self, compiled: Compiled, plain: Plain, execution: EngineExecution) -> None:
@@ -23,7 +23,7 @@ class Execution:
         self._execution = execution
         self._request: Request | None = None
         self._outcome: AnyOutcome | None = None
-        self._take(execution.advance(()))
+        self._store_step(execution.advance(()))
 
     @property
     def request(self) -> Request | None:
@@ -37,19 +37,19 @@ class Execution:
 
     def answer(self, result: object = None) -> Request | None:
         """Continue with the result of the request, and return the next request."""
-        return self._go_on(result, None)
+        return self._advance(result, None)
 
     def fail(self, code: str) -> Request | None:
         """Continue with the code of a failure, such as `timeout` or `http_503`, and return the next request."""
-        return self._go_on(None, code)
+        return self._advance(None, code)
 
-    def _go_on(self, result: object, failure: str | None) -> Request | None:
+    def _advance(self, result: object, failure: str | None) -> Request | None:
         if self._request is None:
             raise ValueError("the execution has ended: there is nothing to answer")
-        self._take(self._execution.advance((Completion(self._request.id, result, failure),)))
+        self._store_step(self._execution.advance((Completion(self._request.id, result, failure),)))
         return self._request
 
-    def _take(self, step: Blocked | Done) -> None:
+    def _store_step(self, step: Blocked | Done) -> None:
         if isinstance(step, Blocked):
             self._request = step.requests[0]
             return

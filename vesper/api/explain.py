@@ -15,7 +15,7 @@ from vesper.compiler import Compiled
 from vesper.engines import outcome as ended
 from vesper.host.masking import SENSITIVE, is_sensitive, shown_outcome
 from vesper.language.ir.nodes import Clause, Input, Node, Place
-from vesper.values.model import printable, show
+from vesper.values.model import Problem, printable, show
 
 _LIMITS = {
     "timeout_seconds": "the node says it under `performance`; what had been done by then stands in the journal",
@@ -34,7 +34,7 @@ def outcome_of(
     if isinstance(outcome, ended.Returned):
         return new_outcome(dict(outcome.value))
     if isinstance(outcome, ended.Failed) and plain is not None and plain.kinds:
-        told = tuple(plain.told(each) for each in outcome.problems)
+        told = tuple(plain.caller_problem(each) for each in outcome.problems)
         outcome = ended.Failed(outcome.code, outcome.at, told)
     return new_outcome(None, error_info(compiled, outcome, inputs, None if plain is None else plain.source))
 
@@ -86,7 +86,10 @@ class KnownEnding:
 
 @final
 class FailedEnding:
-    """The failure of a call that is run again when its place is read: the node is a function of its inputs."""
+    """The failure of a call that runs again when its place is read.
+
+    The node is a function of its inputs, so a second execution fails in the same way.
+    """
 
     __slots__ = ("_compiled", "_rerun", "code")
     kind = "failed"
@@ -103,14 +106,14 @@ class FailedEnding:
 
 def snapshot(inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Copy lists and dicts, which a caller may change before a message is read."""
-    return {name: _copied(each) if type(each) in (list, dict) else each for name, each in inputs.items()}
+    return {name: _copy(each) if type(each) in (list, dict) else each for name, each in inputs.items()}
 
 
-def _copied(given: Any, levels: int = 64) -> Any:
+def _copy(given: Any, levels: int = 64) -> Any:
     if levels and type(given) is list:
-        return [_copied(each, levels - 1) for each in given]
+        return [_copy(each, levels - 1) for each in given]
     if levels and type(given) is dict:
-        return {key: _copied(each, levels - 1) for key, each in given.items()}
+        return {key: _copy(each, levels - 1) for key, each in given.items()}
     return given
 
 
@@ -128,21 +131,12 @@ def explain(
             clause = dict(node.phases())[phase][index]
             where = _where(compiled, clause.holds.place)
             # Messages go into logs, so sensitive values are masked; the fields are for the caller.
-            masked = shown_outcome(compiled, outcome)
-            clear = masked.values if isinstance(masked, ended.ContractBroken) else {}
-            shown: Mapping[str, str] = {
-                name: SENSITIVE if value is SENSITIVE else show(value) for name, value in clear.items()
-            }
-            if SENSITIVE not in shown.values():
-                shown = with_element(node, clause, values, shown)
-            mentioned = ", ".join(f"{name} is {value}" for name, value in shown.items())
+            mentioned = ", ".join(f"{name} is {value}" for name, value in broken_values(compiled, outcome).items())
             because = f": {mentioned}" if mentioned else ""
             message = f"{where}: {phase} `{clause.text}` does not hold{because}"
             return Explained(outcome.kind, phase, message, dict(values), where, (), outcome)
         case ended.Failed(code, None, found):
-            described = describe_problems(node, found, inputs, source)
-            sensitive = [_named(each, source) for each in node.inputs if each.name in node.grants.sensitive]
-            problems = tuple(_hidden(each, sensitive) for each in described)
+            problems = shown_problems(node, found, inputs, source)
             lines = [f"the inputs do not fit {node.node_id}:", *(f"  {each}" for each in problems)]
             return Explained(outcome.kind, str(code), "\n".join(lines), {}, None, problems, outcome)
         case ended.Failed(code, int(at), _):
@@ -174,8 +168,40 @@ def explain(
             raise ValueError(f"{outcome} is no error")
 
 
+def broken_values(compiled: Compiled, outcome: ended.ContractBroken, reveals: bool = False) -> Mapping[str, str]:
+    """Return the values of a broken clause as texts, masked unless the caller `reveals` them."""
+    masked = outcome if reveals else shown_outcome(compiled, outcome)
+    assert isinstance(masked, ended.ContractBroken)
+    shown = {name: SENSITIVE if value is SENSITIVE else show(value) for name, value in masked.values.items()}
+    if SENSITIVE in shown.values():
+        return shown
+    clause = dict(compiled.node.phases())[outcome.phase][outcome.index]
+    return with_element(compiled.node, clause, outcome.values, shown)
+
+
+def shown_problems(
+    node: Node, problems: Sequence[Problem], inputs: Mapping[str, object], source: InputSource = None
+) -> tuple[InputProblem, ...]:
+    """Return every problem with the inputs, without the given values of sensitive ones."""
+    sensitive = [_shown_name(each, source) for each in node.inputs if each.name in node.grants.sensitive]
+    return tuple(_mask_problem(each, sensitive) for each in describe_problems(node, problems, inputs, source))
+
+
+def shown_ending(compiled: Compiled, outcome: ended.Outcome) -> ended.Outcome:
+    """Return the outcome as messages may show it; outputs and declared errors are the caller's."""
+    match outcome:
+        case ended.Returned() | ended.DeclaredError():
+            return outcome
+        case ended.Failed(_, None, found):
+            paths = (each.path for each in shown_problems(compiled.node, found, {}))
+            told = tuple(replace(each, path=path) for each, path in zip(found, paths, strict=True))
+            return replace(outcome, problems=told)
+        case _:
+            return shown_outcome(compiled, outcome)
+
+
 def with_element(node: Node, clause: Clause, values: Mapping[str, Any], shown: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the shown values with the element at which a quantifier fails in place of its collection."""
+    """Replace a collection in the shown values by the element at which its quantifier fails."""
     if not any(isinstance(each, list | frozenset | dict) for each in values.values()):
         return shown
     from vesper.api.broken_element import broken_element
@@ -186,13 +212,16 @@ def with_element(node: Node, clause: Clause, values: Mapping[str, Any], shown: M
     return {found.path: show(found.value), **{name: text for name, text in shown.items() if name != found.root}}
 
 
-def _named(declared: Input, source: InputSource) -> str:
+def _shown_name(declared: Input, source: InputSource) -> str:
     """Return the name of an input in problems: JSON text and rows have the outside name."""
     return declared.name if source is None or declared.outside is None else printable(declared.outside)
 
 
-def _hidden(problem: InputProblem, sensitive: Sequence[str]) -> InputProblem:
-    """Return the problem without given values, where the input is sensitive. Keys and unknown fields are given too."""
+def _mask_problem(problem: InputProblem, sensitive: Sequence[str]) -> InputProblem:
+    """Mask the given values of a problem if its input is sensitive.
+
+    Keys of maps and names of unknown fields are given values too, so the path ends before them.
+    """
     path = problem.path
     is_hidden = any(path == name or path.startswith((f"{name}.", f"{name}[")) for name in sensitive)
     if not is_hidden or (path in sensitive and problem.got is None):

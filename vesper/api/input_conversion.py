@@ -58,13 +58,16 @@ class Plain:
     refused: tuple[Problem, ...] = ()
     """The problems of a text that no engine reads: one that is no object, or one with outside names."""
 
-    def told(self, problem: Problem) -> Problem:
+    def caller_problem(self, problem: Problem) -> Problem:
         """Return the problem of the caller's object behind one that the engine reports."""
         return Problem(problem.path, self.kinds.get(problem.path, problem.kind))
 
 
-class _Twice:
-    """Marks two keys of a map that are equal only after conversion: every engine refuses it at its path."""
+class _DuplicateKeys:
+    """Marker of two map keys that are equal only after conversion.
+
+    Every engine refuses it at its path.
+    """
 
 
 # -- objects --------------------------------------------------------------------------------------
@@ -74,15 +77,18 @@ def fields_of(given: object) -> dict[str, object] | None:
     """Return the fields of a dataclass instance or a pydantic model, read from the instance; None for other objects."""
     kind = type(given)
     if is_dataclass(kind):
-        return _in_instance(given, [each.name for each in fields(kind)])
+        return _read_fields(given, [each.name for each in fields(kind)])
     models = getattr(kind, "__pydantic_fields__", None) or getattr(kind, "model_fields", None)
     if isinstance(models, dict) and all(is_a(name, str) for name in models):
-        return _in_instance(given, list(models))
+        return _read_fields(given, list(models))
     return None
 
 
 def declared_fields(given: object, declared: Collection[str]) -> dict[str, object] | None:
-    """Return the same by declared names: a field `from_` is the declared `from`, which no class can have."""
+    """Return the fields of a dataclass instance or a pydantic model by their declared names.
+
+    A field `from_` is the declared `from`, which no class can have. None for other objects.
+    """
     found = fields_of(given)
     if found is None:
         return None
@@ -92,7 +98,7 @@ def declared_fields(given: object, declared: Collection[str]) -> dict[str, objec
     }
 
 
-def _in_instance(given: object, names: Sequence[str]) -> dict[str, object]:
+def _read_fields(given: object, names: Sequence[str]) -> dict[str, object]:
     try:
         stored: Any = object.__getattribute__(given, "__dict__")
     except AttributeError:
@@ -194,7 +200,7 @@ def _members(given: object, path: str, plain: Plain) -> object:
     found = frozenset(texts)
     if len(found) < len(texts):
         plain.kinds[path] = ProblemKind.DUPLICATE
-        return _Twice()
+        return _DuplicateKeys()
     return found
 
 
@@ -208,7 +214,7 @@ def _entries(type_: MapOf, given: object, path: str, plain: Plain) -> object:
             text = str.__str__(text)  # the lookup must call nothing that a subclass overrides
         if text in found:
             plain.kinds[path] = ProblemKind.DUPLICATE
-            return _Twice()
+            return _DuplicateKeys()
         shown = json.dumps(text, ensure_ascii=False) if isinstance(text, str) else str(text)
         found[text] = _convert(type_.value, value, f"{path}[{shown}]", plain)
     return found
@@ -265,7 +271,10 @@ def inputs_of_forms(inputs: tuple[ir.Input, ...], forms: object, source: JsonSou
 
 
 def _read_outside(inputs: Sequence[ir.Input], whole: Record, spelled: Record, plain: Plain) -> None:
-    """Read inputs with outside names, which no engine takes as objects: replace them by inside ones, or refuse them."""
+    """Read inputs with outside names, which no engine takes as objects.
+
+    They are replaced by inputs with inside names, or refused.
+    """
     outside = whole.outside or Outside()
     defaults = {
         outside.name_of(each.name): None if each.default is None else to_outside(each.type, each.default)
@@ -273,7 +282,7 @@ def _read_outside(inputs: Sequence[ir.Input], whole: Record, spelled: Record, pl
     }
     values, problems = accept_inputs([(name, type_, defaults[name]) for name, type_ in spelled.fields], plain.inputs)
     if problems:
-        plain.refused = tuple(map(plain.told, problems))
+        plain.refused = tuple(map(plain.caller_problem, problems))
         return
     given = {name: plain_value(value) for name, value in values.items()}
     plain.inputs = to_inside(whole, given) | {
@@ -296,7 +305,7 @@ def _decode(text: str | bytes | bytearray) -> tuple[str, Mistake | None]:
 
 
 def _without_repeats(type_: Type, form: Any, path: str, plain: Plain) -> Any:
-    """Return the form with `_Twice` for every array of pairs that repeats a key."""
+    """Return the form with `_DuplicateKeys` for every array of pairs that repeats a key."""
     match type_, form:
         case OptionalOf(inner), _:
             return _without_repeats(inner, form, path, plain)
@@ -309,7 +318,7 @@ def _without_repeats(type_: Type, form: Any, path: str, plain: Plain) -> Any:
                 return form  # no map: refused as such
             if len(set(keys)) < len(keys):
                 plain.kinds[path] = ProblemKind.DUPLICATE
-                return _Twice()
+                return _DuplicateKeys()
             return [[name, _without_repeats(value, item, f"{path}[{name}]", plain)] for name, item in pairs]
         case MapOf(_, value), dict():
             return {

@@ -52,7 +52,7 @@ NEVER_BEGAN = b'{"at":null,"code":"bad_input"'
 
 
 def json_entry(node: Node) -> Callable[..., bytes]:
-    """Return the function that `node.run_json` is."""
+    """Return the function behind `node.run_json`."""
     if node._entries is not None and node._entries.spans is not None:
         return node._entries.spans.json_entry(_plain_entry(node))
     return _plain_entry(node)
@@ -104,7 +104,7 @@ def _object_entry(node: Node) -> Callable[..., bytes]:
 def _outcome_bytes(compiled: Compiled, outcome: Outcome, plain: Plain, has_reason: bool = False) -> bytes:
     if isinstance(outcome, Failed):
         why = outcome.why if has_reason else ""
-        outcome = Failed(outcome.code, outcome.at, tuple(map(plain.told, outcome.problems)), why)
+        outcome = Failed(outcome.code, outcome.at, tuple(map(plain.caller_problem, outcome.problems)), why)
     return outcome_json(compiled, outcome, plain).encode()
 
 
@@ -130,7 +130,10 @@ def stream_json(node: Node, text: bytes, has_reason: bool = False) -> AnswerStre
 
 
 def explain_json(compiled: Compiled, answer: bytes, text: bytes) -> bytes:
-    """Add texts to what an engine wrote of an outcome without outputs, for the inputs of a JSON text."""
+    """Add messages and places to an outcome without outputs that an engine wrote.
+
+    `text` is the JSON text of the inputs.
+    """
     node = compiled.node
     outcome = outcome_of_json(node, answer)
     plain = Plain({})
@@ -148,7 +151,7 @@ def outcome_json(compiled: Compiled, outcome: Outcome, plain: Plain) -> str:
     if isinstance(outcome, Returned):
         return object_text([("kind", json_string(outcome.kind)), ("value", declared_text(node.outputs, outcome.value))])
     undescribed: tuple[Problem, ...] = ()
-    described: Outcome = _as_written(node, outcome)
+    described: Outcome = _canonical_outcome(node, outcome)
     if isinstance(outcome, Failed):
         undescribed = outcome.problems[_MAX_DESCRIBED:]
         described = replace(outcome, problems=outcome.problems[:_MAX_DESCRIBED])
@@ -176,19 +179,19 @@ def outcome_json(compiled: Compiled, outcome: Outcome, plain: Plain) -> str:
     return object_text(entries)
 
 
-def _as_written(node: ir.Node, outcome: Outcome) -> Outcome:
-    """Return an outcome whose message shows the numbers of a json as the text has them: canonical."""
+def _canonical_outcome(node: ir.Node, outcome: Outcome) -> Outcome:
+    """Return an outcome in which json values have the canonical numbers of its JSON text."""
     match outcome:
         case DeclaredError(value):
             types = {each.name: each.type for each in node.errors}
-            return DeclaredError(_values_as_written(types, value))
+            return DeclaredError(_canonical_values(types, value))
         case ContractBroken(phase, index, values):
-            return replace(outcome, values=_values_as_written(mentioned_types(node, phase, index), values))
+            return replace(outcome, values=_canonical_values(mentioned_types(node, phase, index), values))
         case _:
             return outcome
 
 
-def _values_as_written(types: Mapping[str, Type], values: Mapping[str, Any]) -> Mapping[str, Any]:
+def _canonical_values(types: Mapping[str, Type], values: Mapping[str, Any]) -> Mapping[str, Any]:
     if not any(mentions(types[name], JSON) for name in values):
         return values
     return _values({name: types[name] for name in values}, forms_of_json(fields_text(types, values)))
@@ -239,14 +242,14 @@ _CODES = frozenset(code.value for code in ErrorCode)
 
 
 def _values(types: Mapping[str, Type], forms: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values of their JSON forms, as callers get them, in the order of the types."""
+    """Convert JSON forms to values as callers get them, in the order of the types."""
     given = {name: input_of_json(type_, forms[name]) for name, type_ in types.items() if forms[name] is not None}
     values, _ = accept_inputs([(name, types[name], None) for name in given], given)
     return {name: plain_value(values[name]) if name in values else None for name in types}
 
 
 def declared_values(declared: tuple[ir.Output, ...], forms: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of outputs or error fields of their JSON forms, by their inside names."""
+    """Convert JSON forms to the values of outputs or error fields, by inside names."""
     whole, spelled = spelled_declarations(declared)
     if spelled is whole:
         return _values(dict(whole.fields), forms)

@@ -21,7 +21,7 @@ _MAX_LENGTH = 60
 
 
 class Mistake(NamedTuple):
-    """Why a text is no JSON. An exception in its place would keep its frames alive."""
+    """The reason why a text is no JSON. An exception in its place would keep its frames alive."""
 
     offset: int
     what: str
@@ -36,18 +36,18 @@ class Step(NamedTuple):
 
 
 @dataclass(slots=True)
-class Spot:
+class JsonValue:
     """A value of the text: its place, its first token, and its members."""
 
     offset: int
     token: str
     name_offset: int | None = None
     """Offset of the name of an entry."""
-    inner: dict[str, Spot] = field(default_factory=dict)
+    inner: dict[str, JsonValue] = field(default_factory=dict)
     """By name, or by position."""
-    _by_key: dict[str, Spot] | None = None
+    _by_key: dict[str, JsonValue] | None = None
 
-    def step(self, step: Step) -> Spot | None:
+    def step(self, step: Step) -> JsonValue | None:
         """Return the member at this step."""
         if not step.is_key:
             return self.inner.get(step.text)
@@ -81,7 +81,7 @@ class JsonSource:
         """Why it is no JSON."""
         self._text = text
         self._line_ends: list[int] | None = None
-        self._whole: Spot | None = None
+        self._whole: JsonValue | None = None
 
     def place(self, offset: int) -> TextPlace:
         """Return line and column. One text may have a million problems, so the lines are counted once."""
@@ -90,8 +90,11 @@ class JsonSource:
         line = bisect_left(self._line_ends, offset)
         return TextPlace(line + 1, offset - (self._line_ends[line - 1] + 1 if line else 0) + 1)
 
-    def find(self, steps: Sequence[Step]) -> tuple[Spot, bool]:
-        """Return the value at these steps, or the last existing one before it, and whether it is the value itself."""
+    def find(self, steps: Sequence[Step]) -> tuple[JsonValue, bool]:
+        """Return the value at these steps, or the last existing one before it.
+
+        The flag states whether it is the value itself.
+        """
         if self._whole is None:
             self._whole = _spots(self._text)
         spot = self._whole
@@ -104,7 +107,7 @@ class JsonSource:
 
 
 class TableRow:
-    """Marks inputs that are a row of a table, by the names of its columns."""
+    """Marker of inputs that are a row of a table, by the names of its columns."""
 
 
 InputSource: TypeAlias = JsonSource | TableRow | None
@@ -115,9 +118,9 @@ def _bare(token: str) -> str:
     return str(json.loads(token)) if token.startswith('"') else token
 
 
-def _spots(text: str) -> Spot:
+def _spots(text: str) -> JsonValue:
     """Return all values of a JSON text, without recursion."""
-    top = Spot(0, "[")
+    top = JsonValue(0, "[")
     open_ones = [top]
     name: tuple[str, int] | None = None
     for match in JSON_TOKEN.finditer(text):
@@ -130,7 +133,7 @@ def _spots(text: str) -> Spot:
         elif around.token == "{" and name is None:
             name = (json.loads(token) if "\\" in token else token[1:-1], match.start())
         else:
-            spot = Spot(match.start(), token, None if name is None else name[1])
+            spot = JsonValue(match.start(), token, None if name is None else name[1])
             around.inner[str(len(around.inner)) if name is None else name[0]] = spot
             name = None
             if token in ("[", "{"):

@@ -56,8 +56,8 @@ def load(
     available.
 
     On the engine `auto`, the mode of the node selects the engine of each call: Python leads and the direct engine
-    follows, until the evidence promotes it (docs/how-to/roll-out-a-node.md). `routes` hold what such nodes share, such
-    as the store of their modes; by default they are those of the configuration.
+    follows, until the evidence promotes it (docs/how-to/roll-out-a-node.md). `routes` hold the objects
+    that these nodes share, such as the store of their modes; by default they are those of the configuration.
 
     `results=True` caches the results of a node that is a function of its inputs, with the settings of
     `[cache.results]`; False caches nothing; by default the nodes that the configuration names are cached
@@ -158,7 +158,7 @@ def _load_file(
     isolation: str,
     wrap: Wrap | None,
 ) -> Node:
-    """Load one version. `wrap` puts the program of a lead into that with its candidate."""
+    """Load one version. `wrap` combines the program of a lead with that of its candidate."""
     compiled, messages = _compiled_file(path, overlay)
     limits = limits_of_node(limits, compiled.kept.fact("limits", lambda: _declared_limits(compiled)))
     name: str = engine

@@ -1,4 +1,4 @@
-"""A node as a Python object: called like a function, it returns an outcome; it describes its inputs and outputs.
+"""A node as a Python object: a call returns an outcome, attributes describe inputs and outputs.
 
 A call gives the engine the caller's objects first. Only objects that the engine refuses are converted, so plain dicts
 cost nothing more.
@@ -20,7 +20,7 @@ from vesper.api.call_metrics import count_outcome
 from vesper.api.description import describe
 from vesper.api.errors import Stopped
 from vesper.api.outcome import AnyOutcome, Outcome, new_outcome
-from vesper.api.remote_exceptions import BadInput, Told
+from vesper.api.remote_exceptions import BadInput, RemoteException
 from vesper.engines import outcome as ended
 from vesper.engines.engine import (
     DEFAULT_LIMITS,
@@ -188,9 +188,9 @@ class Node:
 
     @cached_property
     def run_json(self) -> Callable[..., bytes]:
-        """JSON text, in bytes, to the outcome as canonical JSON (docs/spec/values.md), also of a failure.
+        """A function from JSON text, in bytes, to the outcome as canonical JSON (docs/spec/values.md).
 
-        A node that is no function has the keyword `now`, as `call` has.
+        Outcomes without outputs are JSON too. A node that is no function has the keyword `now`, as `call` has.
         """
         from vesper.api.json_calls import json_entry
 
@@ -225,7 +225,10 @@ class Node:
 
     @property
     def served_as(self) -> str:
-        """The last part of its address on a server: its id, or the name that its lead may change of."""
+        """The last part of the node's address on a server.
+
+        The id of the node, or the name without a version whose lead it is.
+        """
         return self.id
 
     # -- running ----------------------------------------------------------------------------------
@@ -235,7 +238,7 @@ class Node:
         if given is _NOTHING and self._is_simple:
             try:
                 return new_outcome(self.call(inputs), None, self, inputs)
-            except Told as error:
+            except RemoteException as error:
                 if type(error) is BadInput and self._may_convert(inputs):
                     return self._with_call(self._outcome_of_exception(inputs, None, error), inputs, None)
                 return new_outcome(None, error.info, self, inputs)
@@ -347,7 +350,7 @@ class Node:
     ) -> RunHandle:
         """Put a run into the node's queue, and return its handle; durable on return (docs/spec/queues.md).
 
-        `delay` is in seconds. Of several calls with one `key` the first counts. Raises `BadInput`.
+        `delay` is in seconds. Of several calls with one `key` the first adds a run. Raises `BadInput`.
         """
         from vesper.api.runs import enqueue_run
 
@@ -389,7 +392,7 @@ class Node:
         if self._entries is not None and self._entries.sampling is not None:
             from vesper.api.observed.batch_trace_sampling import Rows
 
-            look_at = Rows(self._entries.sampling, start).look_at
+            look_at = Rows(self._entries.sampling, start).subscribe
         answer: TableT = batch_of(self._compiled, self._table_program, self._limits).run(table, wanted, start, look_at)
         return answer
 
@@ -468,7 +471,7 @@ class Node:
             return self._outcome_of_exception(given, now, error)
 
     def _resolve_inputs(self, given: Any, inputs: dict[str, Any]) -> tuple[Any, datetime | None]:
-        """Return the inputs of a call, and its start."""
+        """Return the inputs of a call and its start time."""
         now = None
         if self._takes_now:
             # An input of this name takes precedence; the start is then an argument of `call`.
@@ -480,11 +483,14 @@ class Node:
         return given, now
 
     def _start(self, now: object) -> datetime:
-        """Return the start of a run: the caller's, or else that of the Host or the clock."""
+        """Return the start time of a run: from the caller, the Host or the clock."""
         return self.host.moment() if now is None and self._entries is None else _start_time(now)
 
     def _shared_start(self, now: object) -> datetime | None:
-        """Return one start for many runs. A function has none, but a value that is no time is refused."""
+        """Return one start time for many runs.
+
+        A function has none, but a value that is no time is refused.
+        """
         if self._takes_now:
             return self._start(now)
         if now is not None:
@@ -538,7 +544,7 @@ class Node:
         Where the exception does not have the whole outcome, the engine runs the node again: it is a function of its
         inputs and its start.
         """
-        if isinstance(error, Told):
+        if isinstance(error, RemoteException):
             if type(error) is not BadInput or not self._may_convert(inputs):
                 return new_outcome(None, error.info)
         elif isinstance(error, raised.DeclaredError):

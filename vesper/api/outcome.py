@@ -84,7 +84,7 @@ class Outcome(Generic[OutputsT]):
         self._node, self._inputs, self._now = node, inputs, now
 
     def explain(self, *, nearest: bool = True, tries: int | None = None) -> Explanation:
-        """Return why the node came to this outcome: conditions, matched rows, parameters, reasons.
+        """Return the explanation of this outcome: conditions, matched rows, parameters and reasons.
 
         The call runs again, traced; effects are not performed. `nearest` adds the nearest input with another outcome
         that is found within `tries` executions. Raises `NotExplained` where the call cannot be repeated.
@@ -108,7 +108,7 @@ class Outcome(Generic[OutputsT]):
         return self._value
 
     def __eq__(self, other: object) -> bool:
-        """Two outcomes are equal with equal outputs, or equal errors. Name and time of the execution do not count."""
+        """Return whether outputs or errors are equal. Name and time of the execution are not compared."""
         if not isinstance(other, Outcome):
             return NotImplemented
         return self._value == other._value and self._error == other._error

@@ -114,7 +114,10 @@ def _advice(type_: Type | None, given: object) -> str:
 
 
 def _given_text(given: object) -> str:
-    """Return type and value; only the type where showing the value could call a method of a caller's class."""
+    """Return type and value of a given object.
+
+    Only the type, where showing the value could call a method of a caller's class.
+    """
     if given is None:
         return "null"
     if type(given) is int and given.bit_length() > _MAX_BITS:
@@ -137,7 +140,10 @@ _PLACE = re.compile(r'\[("(?:[^"\\]|\\.)*"|[^\]]*)\]')
 
 
 def _locate(whole: Record, path: str, inputs: object) -> tuple[Type, Type | None, object]:
-    """Return the type around the end of the path, the type at its end, and the given value, each where known."""
+    """Return the type around the end of a path, the type at its end, and the given value.
+
+    Without a known type there, the last two are None and `_ABSENT`.
+    """
     around: Type = whole
     type_: Type | None = whole
     given = inputs

@@ -17,8 +17,8 @@ from vesper.values.problem import Problem
 from vesper.values.vesper_error import VesperError
 
 
-class Told(VesperError):
-    """An exception that is made of an ending or of an `ErrorInfo`."""
+class RemoteException(VesperError):
+    """An exception that is made from an ending or an `ErrorInfo`."""
 
     if not TYPE_CHECKING:
         __init__ = Exception.__init__  # a C function: raising runs no Python
@@ -51,14 +51,14 @@ _ARGS: Any = vars(BaseException)["args"]
 _stored_args: Callable[[BaseException], tuple[Any, ...]] = _ARGS.__get__
 
 
-class BadInput(Told, raised.BadInput):
+class BadInput(RemoteException, raised.BadInput):
     @property
     def problems(self) -> tuple[Problem, ...]:  # type: ignore[override]  # an attribute there
         outcome = self.info.outcome
         return outcome.problems if isinstance(outcome, ended.Failed) else ()
 
 
-class ContractBroken(Told, raised.ContractBroken):
+class ContractBroken(RemoteException, raised.ContractBroken):
     @property
     def phase(self) -> str:  # type: ignore[override]  # as above
         return self.info.code
@@ -74,19 +74,19 @@ class ContractBroken(Told, raised.ContractBroken):
         return dict(self.info.fields)
 
 
-class DeclaredError(Told, raised.DeclaredError):
+class DeclaredError(RemoteException, raised.DeclaredError):
     @property
     def values(self) -> Mapping[str, Any]:  # type: ignore[override]  # as above
         return dict(self.info.fields)
 
 
-class Raised(Told, raised.Raised):
+class Raised(RemoteException, raised.Raised):
     @property
     def code(self) -> str:  # type: ignore[override]  # as above
         return self.info.code
 
 
-class Stopped(Told, StoppedError):
+class Stopped(RemoteException, StoppedError):
     @property
     def kind(self) -> str:  # type: ignore[override]  # as above
         return self.info.kind
@@ -96,7 +96,7 @@ class Stopped(Told, StoppedError):
         return self.info.outcome
 
 
-BY_KIND: dict[str, type[Told]] = {
+BY_KIND: dict[str, type[RemoteException]] = {
     "declared_error": DeclaredError,
     "contract_broken": ContractBroken,
     "failed": Raised,

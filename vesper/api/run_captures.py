@@ -40,13 +40,13 @@ def catcher(watch: ArmedWatch) -> Callable[[Trace], bool]:
             from vesper.debug.captures import BreakpointEvaluator
 
             evaluator = BreakpointEvaluator(watch)
-        return evaluator.caught(trace)
+        return evaluator.capture(trace)
 
     return catch
 
 
 class RunCaptures:
-    """Evaluates breakpoints on the ended runs of one Host, in a thread of its own."""
+    """The evaluation of breakpoints on the ended runs of one Host, in a thread of its own."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -109,13 +109,13 @@ class RunCaptures:
             return  # its inputs were refused: the journal has no entry
         trace = trace_of_execution(self._host.journal, execution)
         if self._catch(trace):
-            store = TraceStore(self._host.config.tracing(), self._host.key_ring())
+            store = TraceStore(self._host.config.trace_settings(), self._host.key_ring())
             if trace.trace_id not in store.ids(trace.trace_id):  # a run that was recovered has ended twice
                 store.add(trace)
 
 
 def attach_captures(host: Host) -> None:
-    """Attach captures to a Host that has no hook; test doubles of a Host are no services and get none."""
+    """Attach captures to a Host without a hook. Test doubles of a Host get none."""
     if type(host) is Host and host.after_run is None:
         captures = RunCaptures(host)
         host.after_run = captures.after_run

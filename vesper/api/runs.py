@@ -34,11 +34,14 @@ _MAX_PAUSE_SECONDS = 0.1
 
 
 class RunNotEnded(VesperError, TimeoutError):
-    """The run has not ended within the time of `wait`; it goes on."""
+    """The run has not ended within the time of `wait`; it continues."""
 
 
 class RunHandle:
-    """A run of a Host, ended or not; where it is attempted again, the last attempt."""
+    """A handle of a run, ended or not.
+
+    Where the run is attempted again, `wait` makes it the handle of the last attempt.
+    """
 
     def __init__(self, host: Host, execution: str) -> None:
         self._host = host
@@ -50,7 +53,7 @@ class RunHandle:
         return self._host.journal.summary(self.execution).status.value
 
     def waiting(self) -> WaitingRun | None:
-        """Return what the run waits for; None where it does not wait."""
+        """Return the wait of the run; None where it does not wait."""
         return find_waiting(self._host.journal, self.execution)
 
     def wait(self, timeout: float | None = None) -> AnyOutcome:
@@ -136,7 +139,10 @@ class _Pauses:
 
 
 def start_run(node: Node, given: object, key: str | None, now: Any) -> RunHandle:
-    """Record a run of a node for a keeper, and return its handle; for a key that a run has, the handle of that run."""
+    """Record a run of a node for a keeper, and return its handle.
+
+    For a key that a run has already, return the handle of that run.
+    """
     host, plain = node.host, node._to_plain(given)
     if plain.refused:
         node._run_at(given, None).unwrap()  # raises the refusal

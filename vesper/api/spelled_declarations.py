@@ -1,4 +1,4 @@
-"""The inputs, outputs and error fields of a node as records, by the names in the node and by outside names."""
+"""Inputs, outputs and error fields of a node as records, by inside and by outside names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ _known: dict[int, tuple[object, Record, Record]] = {}
 
 
 def spelled_declarations(declared: tuple[ir.Input, ...] | tuple[ir.Output, ...]) -> tuple[Record, Record]:
-    """Return the record of declarations, and the same by outside names; without those, the same object twice."""
+    """Return the declarations as a record by inside names, and as one by outside names.
+
+    Both are the same object if no declaration has an outside name.
+    """
     found = _known.get(id(declared))
     if found is None:
         whole = ir.record_of(declared)

@@ -148,7 +148,7 @@ def _package(nodes: Sequence[Node]) -> str:
 
 
 class NodeStub:
-    """Writes the module of one node."""
+    """The stub of one node: writes its module."""
 
     def __init__(self, node: Node) -> None:
         self._node = node

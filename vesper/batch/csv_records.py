@@ -1,7 +1,7 @@
 """CSV files as record batches. Needs pyarrow, which reads the well-formed records.
 
-A record that cannot be read is a row too: its cells are null, and the column of faults says why and on which line. The
-reader continues at the next line. Records are separated here, because an open quote would swallow what follows it.
+A record that cannot be read is a row too: its cells are null, and the column of faults has the reason and the line. The
+reader continues at the next line. Records are separated here, because an open quote would swallow all later ones.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LINE_END = re.compile(rb"\r\n|\n|\r")
 
 @dataclass(slots=True)
 class _Text:
-    """A file as it is read: what is not yet separated, and the line on which that begins."""
+    """A file as it is read: the text not yet separated into records, and the line on which it begins."""
 
     file: BinaryIO
     rest: bytes = b""
@@ -97,11 +97,11 @@ class CsvReader:
             text = _Text(file)
             self._header(text)
             while text.rest or text.more():
-                for batch in self._separated(text):
+                for batch in self._separate_records(text):
                     progress.at = text.read
                     yield batch
 
-    def _separated(self, text: _Text) -> Iterator[pa.RecordBatch]:
+    def _separate_records(self, text: _Text) -> Iterator[pa.RecordBatch]:
         """Yield the records of the text as far as they can be separated, and read more where needed."""
         end = _whole_records(text.rest)
         if end:
@@ -115,7 +115,7 @@ class CsvReader:
             yield self._batch(None, [(0, f"line {line} {problem}")], 1)
 
     def _problem(self, text: _Text) -> str | None:
-        """Return what is wrong with the record at which separation stopped; None after more text was read."""
+        """Return the problem of the record at which separation stopped; None after more text was read."""
         found = _UNFINISHED.match(text.rest)
         is_unfinished = found is not None and found.end() == len(text.rest)
         if not is_unfinished:
@@ -139,7 +139,7 @@ class CsvReader:
 
     def _records(self, records: bytes, line: int) -> Iterator[pa.RecordBatch]:
         """Yield separated records. One with another number of cells, or that is no text, is a fault."""
-        table = self._parsed(records) if len(records) <= MAX_RECORD_BYTES else None
+        table = self._parse_records(records) if len(records) <= MAX_RECORD_BYTES else None
         if table is not None:
             for batch in table.to_batches():
                 yield self._batch(batch, [], batch.num_rows)
@@ -157,7 +157,7 @@ class CsvReader:
                     faults.append((rows, f"line {line} {problem}"))
                 rows += 1
             line += _count_lines(record)
-        table = self._parsed(b"".join(good)) if good else None
+        table = self._parse_records(b"".join(good)) if good else None
         if good and table is None:
             raise ValueError(f"the records before line {line} cannot be read")
         yield self._batch(None if table is None else table.combine_chunks(), faults, rows)
@@ -174,7 +174,7 @@ class CsvReader:
             return f"is not UTF-8: {error.reason} at byte {error.start + 1}"
         return None
 
-    def _parsed(self, records: bytes) -> pa.Table | None:
+    def _parse_records(self, records: bytes) -> pa.Table | None:
         """Return records as a table of texts; None where one of them does not fit."""
         from pyarrow import csv
 
@@ -211,11 +211,11 @@ class CsvReader:
         else:
             places = iter(range(rows - len(faults)))
             order = lib.array([None if row in at else next(places) for row in range(rows)], lib.int64())
-            columns = [_one(column).take(order) for column in table.columns]
+            columns = [_combine_chunks(column).take(order) for column in table.columns]
         return lib.RecordBatch.from_arrays([*columns, messages], schema=self.schema)
 
 
-def _one(column: Any) -> Any:
+def _combine_chunks(column: Any) -> Any:
     return column.combine_chunks() if hasattr(column, "chunks") else column
 
 

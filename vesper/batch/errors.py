@@ -6,4 +6,4 @@ from vesper.values.vesper_error import VesperError
 
 
 class BatchError(VesperError):
-    """A table that does not fit the node, or a file that cannot be read or written; not all rows were run."""
+    """A table that does not fit the node, or a file that cannot be read or written. Not all rows were run."""

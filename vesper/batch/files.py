@@ -215,7 +215,7 @@ def line_batches(lines: Iterable[tuple[int, bytes]], place: str) -> Iterator[pa.
 
 
 def read_line(file: BinaryIO) -> bytes:
-    """Return the next line; of one that is too long only a beginning that is too long as well."""
+    """Return the next line. Of a line that is too long, only a beginning is returned, which is too long as well."""
     raw = rest = file.readline(MAX_RECORD_BYTES + 1)
     while len(rest) > MAX_RECORD_BYTES and not rest.endswith(b"\n"):
         rest = file.readline(MAX_RECORD_BYTES + 1)

@@ -164,7 +164,7 @@ class Job:
 
 @contextmanager
 def claim(folder: Path, out: Path) -> Iterator[None]:
-    """Hold the folder of the job that writes `out`: a restart empties it."""
+    """Lock the folder of the job that writes `out`, because a restart empties it."""
     make_private_folder(folder)
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -196,7 +196,7 @@ def read_state(path: Path) -> dict[str, Any]:
 
 
 def differences(of: Mapping[str, object], now: Mapping[str, object]) -> list[str]:
-    """Return why a job cannot continue: its parameters that are no longer what they were."""
+    """Return the words for changed parameters, because of which a job cannot continue."""
     return list(dict.fromkeys(_WORDS.get(name, name) for name, value in now.items() if of.get(name) != value))
 
 

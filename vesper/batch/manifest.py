@@ -1,4 +1,4 @@
-"""The manifest of a job in partitions: what it runs, and a line for each part that is finished.
+"""The manifest of a job in partitions: the parameters of the job, and a line for each part that is finished.
 
 Lines are appended, so that a finished part costs one write. A line that was cut off by a crash counts as absent: its
 part runs again, into the same file. At the end the manifest is written anew, in the order of the parts.
@@ -41,13 +41,13 @@ def read_manifest(path: Path) -> Manifest:
             continue
     match documents:
         case [{"of": dict(of), "start": str(start)}, *rest]:
-            finished = [found for each in rest if (found := _finished(each)) is not None]
+            finished = [found for each in rest if (found := _read_finished(each)) is not None]
             return Manifest(of, start, {each.output: each for each in finished})
         case _:
             raise BatchError(f"{path} is damaged: leave --resume away to begin anew")
 
 
-def _finished(document: object) -> FinishedPart | None:
+def _read_finished(document: object) -> FinishedPart | None:
     match document:
         case {"output": str(output), "rows": int(rows), "errors": dict(errors), "sha256": str(sha256)}:
             if all(type(count) is int for count in errors.values()):
@@ -77,7 +77,7 @@ def complete_manifest(path: Path, manifest: Manifest, parts: Sequence[Partition]
 
 
 def _entry(part: Partition, finished: FinishedPart) -> dict[str, Any]:
-    return {"input": part.described(), **asdict(finished)}
+    return {"input": part.manifest_entry(), **asdict(finished)}
 
 
 def _write(path: Path, documents: Sequence[Mapping[str, Any]]) -> None:

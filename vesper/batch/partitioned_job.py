@@ -1,6 +1,6 @@
 """Run files through a node in partitions, in this process or on a cluster, so that an interrupted job can continue.
 
-The parts of the answer stand in the output folder, or in `OUT.parts` until they become the one file OUT.
+The parts of the answer are in the output folder, or in `OUT.parts` until they become the one file OUT.
 """
 
 from __future__ import annotations
@@ -139,15 +139,15 @@ class PartitionedJob:
     def _finish(self, manifest: Manifest, parts: Sequence[Partition]) -> None:
         if self.is_joined:
             join_parts([self.folder / each.output for each in parts], self.out, self.kind)
-            self._remove(self.folder.iterdir())
+            self._remove_own_files(self.folder.iterdir())
             with contextlib.suppress(OSError):  # a file of another program is in it
                 self.folder.rmdir()
             return
-        self._remove(self.folder.glob(".*.new"))  # of workers that were killed
+        self._remove_own_files(self.folder.glob(".*.new"))  # of workers that were killed
         complete_manifest(self.folder / NAME, manifest, parts)
 
     @staticmethod
-    def _remove(files: Iterable[Path]) -> None:
+    def _remove_own_files(files: Iterable[Path]) -> None:
         for each in list(files):
             if _OWN_FILES.fullmatch(each.name):
                 each.unlink(missing_ok=True)

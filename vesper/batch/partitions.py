@@ -53,7 +53,7 @@ class Partition:
     """Its bytes in the file, as far as they are known; for the share of the work that is done."""
     output: str
 
-    def described(self) -> dict[str, Any]:
+    def manifest_entry(self) -> dict[str, Any]:
         """Return the part as the manifest has it."""
         part: dict[str, Any] = {} if self.unit == "file" else {self.unit: [self.begin, self.end]}
         return {"path": self.path, **part}
@@ -91,12 +91,12 @@ def find_inputs(given: Sequence[Path]) -> list[Path]:
 
 
 def is_pattern(path: Path) -> bool:
-    """Return whether a path stands for the files that it matches: one that exists does not."""
+    """Return whether a path is a pattern that matches files. The path of an existing file is not one."""
     return glob.has_magic(str(path)) and not path.exists()
 
 
 def plan_partitions(paths: Sequence[Path], kind: str) -> tuple[list[Partition], Form, pa.Schema]:
-    """Return the parts of files, and the form and columns of their tables, which must be those of the first file."""
+    """Return the parts of files, and the form and columns of their tables. All files must have those of the first."""
     parts: list[Partition] = []
     form: Form = "typed"
     schema = None
@@ -131,11 +131,11 @@ def _ranges(path: Path) -> Iterator[tuple[Unit, int, int, int]]:
 
             with parquet.ParquetFile(path) as file:
                 groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
-            yield from _grouped("row_groups", [(each.num_rows, each.total_byte_size) for each in groups])
+            yield from _group_members("row_groups", [(each.num_rows, each.total_byte_size) for each in groups])
         case "arrow" if _is_arrow_file(path):
             with arrow().memory_map(str(path)) as given, arrow().ipc.open_file(given) as reader:
                 batches = [reader.get_batch(number) for number in range(reader.num_record_batches)]
-                yield from _grouped("batches", [(each.num_rows, each.nbytes) for each in batches])
+                yield from _group_members("batches", [(each.num_rows, each.nbytes) for each in batches])
         case "jsonl" if size > BYTES_A_PART:
             for begin in range(0, size, BYTES_A_PART):
                 yield "bytes", begin, min(begin + BYTES_A_PART, size), min(BYTES_A_PART, size - begin)
@@ -143,7 +143,7 @@ def _ranges(path: Path) -> Iterator[tuple[Unit, int, int, int]]:
             yield "file", 0, 0, size
 
 
-def _grouped(unit: Unit, members: Sequence[tuple[int, int]]) -> Iterator[tuple[Unit, int, int, int]]:
+def _group_members(unit: Unit, members: Sequence[tuple[int, int]]) -> Iterator[tuple[Unit, int, int, int]]:
     """Return ranges of members with up to `ROWS_A_PART` rows, or one larger member."""
     begin = rows = size = 0
     for number, (more_rows, more_bytes) in enumerate(members):
@@ -163,7 +163,7 @@ def _is_arrow_file(path: Path) -> bool:
 
 
 def run_partition(part: Partition, folder: Path, kind: str, error_column: str, run: RunRows) -> FinishedPart:
-    """Run a part into its file, which another attempt at the same part would write alike."""
+    """Run a part and write its file. Another attempt at the same part would write an equal file."""
     rows = 0
     errors: dict[str, int] = {}
 

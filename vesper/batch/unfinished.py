@@ -66,7 +66,7 @@ def _folders(root: Path) -> Iterator[Path]:
 def _read(root: Path, folder: Path, hash_of: Callable[[str], str | None]) -> UnfinishedJob | None:
     """Return the job of a folder; None for another folder, or a job that ended meanwhile."""
     path = folder / "state.json"
-    out, parts = (_shown(root, each) for each in (folder.with_name(folder.name.removesuffix(_SUFFIX)), folder))
+    out, parts = (_display_path(root, each) for each in (folder.with_name(folder.name.removesuffix(_SUFFIX)), folder))
     changed_us = 0
     try:
         changed_us = path.stat().st_mtime_ns // 1000
@@ -83,7 +83,7 @@ def _read(root: Path, folder: Path, hash_of: Callable[[str], str | None]) -> Unf
     for part in done:
         errors.update({printable(name): count for name, count in part["errors"].items()})
     source, node = Path(str(of.get("source", ""))), str(of.get("node", ""))
-    shown = _shown(root, source)
+    shown = _display_path(root, source)
     return UnfinishedJob(
         printable(node),
         shown,
@@ -101,7 +101,7 @@ def _read(root: Path, folder: Path, hash_of: Callable[[str], str | None]) -> Unf
     )
 
 
-def _shown(root: Path, path: Path) -> str:
+def _display_path(root: Path, path: Path) -> str:
     return printable(str(path.relative_to(root) if path.is_relative_to(root) else path))
 
 

@@ -1,4 +1,4 @@
-"""Counters of the caches: of this process, and for the cache on disk of all processes together.
+"""Counters of the caches: of this process, and of all processes together.
 
 A process that ends appends its counts to a file, as one line in one write, so that processes do not disturb each other.
 Readers sum the file, and rewrite it when it has grown.
@@ -17,7 +17,7 @@ _MAX_FILE_BYTES = 64 * 1024
 
 
 class Counters:
-    """Plain attributes: a race of threads may lose a count, and nothing depends on it."""
+    """Counters of one cache, without a lock. A race of threads may lose a count; nothing depends on it."""
 
     def __init__(self) -> None:
         self.hits = self.misses = self.evictions = self.refused = self.writes = 0

@@ -16,14 +16,17 @@ _PARTS = ("api", "cache", "codegen", "compiler", "engines", "kernels", "language
 _OTHERS = ("libcst",)
 
 
-def fingerprint() -> bytes:
-    """Return a digest of the compiler, its libraries and Python, by file name, size and time of change."""
-    return fingerprint_of(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), tuple(sys.path), sys.version)
+def compiler_digest() -> bytes:
+    """Return a digest of the compiler, its libraries and Python.
+
+    Files are compared by name, size and time of change.
+    """
+    return package_digest(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), tuple(sys.path), sys.version)
 
 
 @lru_cache(maxsize=4)
-def fingerprint_of(package: str, path: tuple[str, ...], version: str) -> bytes:
-    """Return the digest for the package in this folder, the modules of `path` and this version of Python."""
+def package_digest(package: str, path: tuple[str, ...], version: str) -> bytes:
+    """Return the digest of a package folder, its libraries on `path`, and a Python version."""
     seen: list[object] = [version, sys.implementation.cache_tag, sys.flags.optimize, package, *_stamps(package, ())]
     for part in _PARTS:
         seen += stamps(f"{package}/{part}")
@@ -36,7 +39,7 @@ def fingerprint_of(package: str, path: tuple[str, ...], version: str) -> bytes:
 
 @lru_cache(maxsize=1)
 def source_hash() -> bytes:
-    """Return a digest of the bytes of the compiler and the engines, the same on every machine."""
+    """Return a digest of the sources of the compiler and engines. It is the same on every machine."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     parts = [repr((sys.implementation.name, sys.version_info[:3])).encode()]
     stamped = [*_stamps(package, ()), *(each for part in _PARTS for each in stamps(f"{package}/{part}"))]
@@ -47,7 +50,7 @@ def source_hash() -> bytes:
 
 
 def stamps(folder: str) -> list[tuple[str, str, int, int]]:
-    """Return folder, name, size and time of change of every source file at or below a folder."""
+    """Return folder, name, size and time of change of the source files in a tree."""
     below: list[str] = []
     found = _stamps(folder, below)
     for each in below:

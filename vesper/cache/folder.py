@@ -25,7 +25,10 @@ ignore_os_errors = contextlib.suppress(OSError)
 
 
 class NoCache(Exception):
-    """Why there is no cache, with a remedy. `is_meant` where the environment turned it off."""
+    """There is no cache; the message has the reason and the remedy.
+
+    `is_meant` is True where the environment turned it off.
+    """
 
     def __init__(self, why: str, is_meant: bool = False) -> None:
         super().__init__(why)
@@ -41,16 +44,16 @@ def folder_name() -> str:
         raise NoCache(f"{OFF_VARIABLE} is set", is_meant=True)
     if not hasattr(os, "geteuid"):
         raise NoCache("this system does not say whose a file is")
-    return os.path.abspath(said) if said else _own("XDG_CACHE_HOME", ".cache")
+    return os.path.abspath(said) if said else _user_folder("XDG_CACHE_HOME", ".cache")
 
 
 def key_name() -> str:
     """Return the file of the key."""
     said = os.environ.get(KEY_VARIABLE, "")
-    return os.path.abspath(said) if said else f"{_own('XDG_CONFIG_HOME', '.config')}/cache.key"
+    return os.path.abspath(said) if said else f"{_user_folder('XDG_CONFIG_HOME', '.config')}/cache.key"
 
 
-def _own(variable: str, otherwise: str) -> str:
+def _user_folder(variable: str, otherwise: str) -> str:
     base = os.environ.get(variable, "")
     if not base.startswith("/"):  # a relative path is ignored, as the XDG specification requires
         home = os.environ.get("HOME", "")

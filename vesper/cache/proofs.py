@@ -1,4 +1,6 @@
-"""Results of proofs on disk, by semantic hash: private to the user, and authenticated like cached nodes.
+"""Results of proofs on disk, by semantic hash.
+
+They are private to the user, and authenticated like cached nodes.
 
 Engines read the proven checks of a node here (docs/spec/proofs.md); the prover writes them. A result is valid for the
 sources of Vesper that made it and for the prover of this version.
@@ -11,7 +13,7 @@ import os
 from typing import Any, TypeAlias
 
 from vesper.cache.entries import Entries, digest, entries
-from vesper.cache.fingerprint import fingerprint, stamps
+from vesper.cache.fingerprint import compiler_digest, stamps
 
 PROVER_VERSION = 1
 """Version of what a proof means. Raised where older proofs, also those of committed files, no longer count."""
@@ -37,4 +39,4 @@ def put_proof(semantic_hash: str, proof: dict[str, Any]) -> None:
 def _name(semantic_hash: str) -> str:
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     sources = repr((PROVER_VERSION, stamps(f"{package}/proof"))).encode()
-    return digest(b"proof", fingerprint(), sources, semantic_hash.encode("ascii")).hex()
+    return digest(b"proof", compiler_digest(), sources, semantic_hash.encode("ascii")).hex()

@@ -1,4 +1,4 @@
-"""Results computed before (L3): in memory, bounded in bytes and time, and in a shared store where there is one.
+"""Cached results of functions (L3), bounded in bytes and time, optionally in a shared store.
 
 A miss computes the result; others that need the same result wait: threads of this process for each other, other
 processes for a lock with an end. A result may be uncacheable, and then each caller computes it. A store that fails is
@@ -116,7 +116,7 @@ class Results:
             # The other computation was uncacheable: waiting again would serialize the callers.
             return self._compute(key, make).value, False
         try:
-            return self._work(key, make, read)
+            return self._find_or_compute(key, make, read)
         finally:
             with self._lock:
                 self._working.pop(key, None)
@@ -134,7 +134,7 @@ class Results:
         self._entries.move_to_end(key)
         return value
 
-    def _work(self, key: str, make: Callable[[], Kept], read: Callable[[bytes], Any]) -> tuple[Any, bool]:
+    def _find_or_compute(self, key: str, make: Callable[[], Kept], read: Callable[[bytes], Any]) -> tuple[Any, bool]:
         known, token = self._find_shared(key, read)
         if known is not None:
             return known, True
@@ -183,14 +183,17 @@ class Results:
             return count
 
     def after_fork(self) -> None:
-        """Forget computations of the parent: their threads do not exist here."""
+        """Discard the computations of the parent: their threads do not exist here."""
         self._lock = threading.Lock()
         self._working = {}
 
     # -- with others ------------------------------------------------------------------------------
 
     def _find_shared(self, key: str, read: Callable[[bytes], Any]) -> tuple[Any, str | None]:
-        """Return the result of another process, or the token of the lock where this process holds it."""
+        """Return the result of another process, or the token of a lock taken here.
+
+        Both are None where the store is unavailable or the wait is over.
+        """
         shared = self._shared
         if shared is None or self._clock() < self._away_until:
             return None, None

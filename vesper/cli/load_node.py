@@ -36,7 +36,10 @@ def find_node(wanted: str, root: Path) -> Path:
 
 
 def find_lead(wanted: str, root: Path, config: Path | None) -> Path:
-    """Return the file of a node to run; for a name that `[versions]` lists, that of its lead in `vesper.toml`."""
+    """Return the file of a node to run.
+
+    For a name that `[versions]` lists, it is the file of its lead in `vesper.toml`.
+    """
     # Imported here, because `vesper check` and the listing of nodes read no settings and start faster without them.
     from vesper.cli.settings import printable_lines
     from vesper.config.locate import config_for, may_have_table
@@ -131,7 +134,7 @@ def load_programs(compiled: Compiled, names: Iterable[str], is_sandboxed: bool =
 
 
 def has_effects(compiled: Compiled) -> bool:
-    """Whether a run needs a Host: the node requests effects, or its runs are audited."""
+    """Return whether a run needs a Host: the node requests effects, or its runs are audited."""
     return not compiled.node.is_pure() or compiled.node.grants.audit != "none"
 
 

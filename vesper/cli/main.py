@@ -119,10 +119,10 @@ NODES_ONLY = {
 
 
 class LazyCommands(click.Group):
-    """Lists commands from a table, and imports a command when it runs."""
+    """A command group that lists commands from a table, and imports a command when it runs."""
 
     def main(self, *arguments: Any, **options: Any) -> Any:
-        """Run the command line; its output, and that of its errors, leaves through one stream that escapes."""
+        """Run the command line. Output and errors go through a stream that escapes control characters."""
         with escaped_output():
             return super().main(*arguments, **options)
 
@@ -224,7 +224,10 @@ def main() -> None:
 
 
 def _drop_unread_output() -> None:
-    """Leave nothing that Python would flush at exit, and report, after the reader of a pipe has gone."""
+    """Discard buffered output after the reader of a pipe has gone.
+
+    Otherwise Python would flush it at exit, and report an error.
+    """
     try:
         if sys.stdout is not None:
             sys.stdout.flush()

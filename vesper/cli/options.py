@@ -106,7 +106,7 @@ def read_age(_context: click.Context, _parameter: click.Parameter, text: str) ->
 
 
 def read_words(_context: click.Context, parameter: click.Parameter, text: str | None) -> str | None:
-    """Read a text that is recorded, such as `--why` and `--by`."""
+    """Read a text for the records, such as that of `--why` and `--by`."""
     if text is None:
         return None
     if not text.strip() or len(text) > _MAX_TEXT or not text.replace("\n", " ").isprintable():
@@ -123,7 +123,10 @@ class NodeName(click.types.StringParamType):
     name = "node"
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Return the names of files, which are named after ids; a text that is no beginning of one is a path."""
+        """Return the names of files, which are named after ids.
+
+        A text with which no name begins is completed as a path.
+        """
         from click.shell_completion import CompletionItem
 
         root = ctx.params.get("root") or Path(os.environ.get(FOLDER_VARIABLE) or FOLDER)
@@ -151,7 +154,7 @@ no_cache_option = click.option(
 
 
 def config_option(purpose: str = "") -> Callable[[Command], Command]:
-    """`--config`, with what the command reads the file for."""
+    """Return the option `--config`; `purpose` is a part of its help."""
     return click.option(
         "--config",
         type=ReadPath(),
@@ -177,7 +180,7 @@ input_options = apply_options(
 
 
 def now_option(default: str) -> Callable[[Command], Command]:
-    """`--now`, with the start that applies without it."""
+    """Return the option `--now`; `default` describes the start time without it."""
     return click.option("--now", "start", metavar="TIMESTAMP", help=f"Start of the execution; {default} by default.")
 
 
@@ -200,7 +203,7 @@ epoch_option = click.option("--epoch", metavar="HASH", help="Epoch, by a unique 
 
 
 def older_than_option(what: str) -> Callable[[Command], Command]:
-    """`--older-than`, with the event that the age counts from."""
+    """Return the option `--older-than`; `what` is the beginning of its help."""
     return click.option(
         "--older-than", "seconds", required=True, metavar="AGE", callback=read_age, help=f"{what}, such as 30d."
     )
@@ -213,7 +216,7 @@ yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmati
 
 
 def why_option(is_required: bool) -> Callable[[Command], Command]:
-    """`--why`, kept in the history of a node."""
+    """Return the option `--why`, whose text is kept in the history of a node."""
     needed = "; required" if is_required else ""
     return click.option(
         "--why", required=is_required, metavar="TEXT", callback=read_words, help=f"Reason, kept in the history{needed}."
@@ -235,7 +238,10 @@ reveal_option = click.option("--reveal", is_flag=True, help="Show the values of 
 
 
 def format_option(*styles: str, help: str | None = None) -> Callable[[Command], Command]:  # as click
-    """`--format`; the first style is the default. Lines of formats for programs are not wrapped."""
+    """Return the option `--format`; the first style is the default.
+
+    Lines of formats for programs are not wrapped.
+    """
 
     def keep_lines_of(_context: click.Context, _parameter: click.Parameter, style: str) -> str:
         if style not in _TEXT_STYLES:

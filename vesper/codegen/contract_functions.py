@@ -1,4 +1,7 @@
-"""Clauses that several ends of a node share, as a function of their own: written once, called at each end."""
+"""Functions for contract clauses that several ends of a node share.
+
+Each function is written once and called at each end.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,13 @@ from vesper.values.types import Type
 
 
 class ContractFunction:
-    """Write `check_postconditions(*, …)` or `check_invariants(*, …)`; the names in the clauses are its parameters."""
+    """Writer of `check_postconditions(*, …)` or `check_invariants(*, …)`. Names in the clauses are parameters."""
 
     def __init__(self, phase: str, clauses: tuple[ir.Clause, ...], own: Mapping[str, str], is_apart: bool) -> None:
-        """`own` are parameters that the form of the module needs, with their types; where it is apart, what takes
-        failures at an end does not take those of the clauses."""
+        """`own` are parameters that the form of the module needs, with their types.
+
+        With `is_apart`, a handler that catches failures at an end does not catch those of the clauses.
+        """
         self._is_apart = is_apart
         self.name = f"check_{phase}s"
         self._phase = phase
@@ -70,7 +75,7 @@ class ContractFunction:
 
 
 def _find_mentioned(clauses: tuple[ir.Clause, ...]) -> dict[tuple[str, str], Type]:
-    """Inputs, outputs and fields of errors that the clauses read, in order of first mention."""
+    """Find the inputs, outputs and fields of errors that the clauses read, in order of first mention."""
     found: dict[tuple[str, str], Type] = {}
     for clause in clauses:
         for expression in ir.walk(clause.holds):

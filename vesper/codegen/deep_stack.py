@@ -20,7 +20,7 @@ _only_one = threading.Lock()
 
 
 def run_on_deep_stack(work: Callable[[], _Result]) -> _Result:
-    """Return or raise the outcome of `work`, run with room for about fifty thousand frames."""
+    """Return or raise the outcome of `work`, run with a stack of about fifty thousand frames."""
     results: list[_Result] = []
     errors: list[BaseException] = []
 

@@ -1,10 +1,9 @@
 """The entry of a generated module: `call(inputs)`, for a caller's own objects.
 
 The entry tests each input by its exact type and accepts plain values directly; all other objects go to `read_inputs` of
-vesper/kernels/runtime/entry.py, which has the same meaning and reports every problem. The entry is text of fixed forms
-around
-identifiers from `Naming` and string literals, not a tree: none of its expressions has a place in the node, and a tree
-would double the time to generate a module. vocabulary.py checks it like all other code.
+vesper/kernels/runtime/entry.py, which has the same meaning and reports every problem. The entry is written as text of
+fixed forms around identifiers from `Naming` and string literals, not as a tree: none of its expressions has a place in
+the node, and a tree would double the time to generate a module. vocabulary.py checks it like all other code.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ class EntryWriter:
 
     @property
     def functions(self) -> set[str]:
-        """Functions of this module that the entry calls."""
+        """Return the names of the functions of this module that the entry calls."""
         return {self._node.node_id, "RUN", *(name for name, _ in self._readers.values())}
 
     def write(self, takes_now: bool) -> str:
@@ -203,8 +202,10 @@ class EntryWriter:
         return [f"{self._naming.name('input', each.name)}={target}" for each, target in targets]
 
     def _has_shared_outputs(self) -> bool:
-        """True where an output may be json, or share an object with another one or with a constant: then callers get
-        new objects."""
+        """Return whether an output may be json, or share an object with another output or a constant.
+
+        Callers then get new objects.
+        """
         return any(mentions(each.type, JSON) or is_changeable(each.type) for each in self._node.outputs)
 
     # -- values -----------------------------------------------------------------------------------
@@ -223,7 +224,7 @@ class EntryWriter:
         yield f"{indent}{_INDENT}raise NotPlain"
 
     def _write_value(self, target: str, type_: Type, depth: int) -> tuple[str, list[str]]:
-        """Write the value of an object that a name holds, and the statements that check it first."""
+        """Write the value of the object under the name `target`, and the statements that check the object first."""
         is_optional = isinstance(type_, OptionalOf)
         inner = type_.inner if isinstance(type_, OptionalOf) else type_
         if is_optional and isinstance(inner, ArrayOf):
@@ -235,7 +236,7 @@ class EntryWriter:
         return value, lines
 
     def _write_check(self, target: str, type_: Type) -> tuple[str, list[str]]:
-        """Write the value, and the tests that refuse an object."""
+        """Write the value of an object, and the tests that refuse the object."""
         if type_ == DECIMAL:
             zero = self._write_literal(DECIMAL, Decimal(0))
             return f"{target} + {zero}", [f"type({target}) is not Decimal", f"not is_finite({target})"]
@@ -260,7 +261,7 @@ class EntryWriter:
                 return f"read_value({write_string(type_text(type_))}, {target})", []
 
     def _write_item_reader(self, type_: Type) -> str | None:
-        """Write the call that reads an item of an array; None for items that are collections."""
+        """Write the call that reads an item of an array. None for items that are collections."""
         if type_ in _READERS:
             return f"{_READERS[type_]}(item)"
         match type_:
@@ -274,8 +275,8 @@ class EntryWriter:
     def _find_reader(self, record: Record) -> str:
         return self._readers[render_code(self._types.write_annotation(record))][0]
 
-    def _open_scope(self) -> _Scope:
-        return _Scope(self._naming, {*self.functions, "Success", "item"})
+    def _open_scope(self) -> _FunctionScope:
+        return _FunctionScope(self._naming, {*self.functions, "Success", "item"})
 
 
 _READERS: dict[Type, str] = {
@@ -286,7 +287,7 @@ _READERS: dict[Type, str] = {
 }
 
 
-class _Scope:
+class _FunctionScope:
     """The names of one function: independent of other functions, except for shared names."""
 
     def __init__(self, naming: Naming, reserved: set[str]) -> None:
@@ -313,7 +314,7 @@ def _is_optional(each: ir.Input) -> bool:
 
 
 def _write_members(enum: Enum) -> str | None:
-    """Write the members as a set; None where they are too many for one line."""
+    """Write the members as a set; None if they do not fit on one line."""
     text = f"{{{', '.join(write_string(member) for member in enum.members)}}}"
     return text if len(text) <= WIDTH - 40 else None
 
@@ -322,7 +323,7 @@ def _write_members(enum: Enum) -> str | None:
 
 
 def _write_if_any(tests: Sequence[str], unless: str | None, depth: int) -> list[str]:
-    """`if a or b: raise NotPlain`."""
+    """Write `if a or b: raise NotPlain`."""
     if not tests:
         return []
     indent = _INDENT * depth
@@ -339,7 +340,7 @@ def _write_assignment(target: str, value: str, depth: int) -> list[str]:
 
 
 def _write_read(targets: Sequence[str], inputs: str, depth: int) -> list[str]:
-    """`a, b = read_inputs(INPUTS, inputs)`."""
+    """Write `a, b = read_inputs(INPUTS, inputs)`."""
     indent = _INDENT * depth
     if not targets:
         return [f"{indent}read_inputs(INPUTS, {inputs})"]
@@ -355,7 +356,7 @@ def _write_read(targets: Sequence[str], inputs: str, depth: int) -> list[str]:
 
 
 def _write_length_test(head: str, terms: Sequence[str], indent: str) -> list[str]:
-    """`if len(x) != 5 + ("flagged" in x):`, broken by its terms where it is too long."""
+    """Write `if len(x) != 5 + ("flagged" in x):`, broken by its terms where it is too long."""
     line = f"{head}{' + '.join(terms)}:"
     if len(line) <= WIDTH:
         return [line]
@@ -364,7 +365,7 @@ def _write_length_test(head: str, terms: Sequence[str], indent: str) -> list[str
 
 
 def _write_call(head: str, arguments: Sequence[str], end: str) -> list[str]:
-    """A call on one line, or with one argument a line."""
+    """Write a call on one line, or with one argument per line."""
     line = f"{head}({', '.join(arguments)}){end}"
     if len(line) <= WIDTH:
         return [line]
@@ -373,7 +374,7 @@ def _write_call(head: str, arguments: Sequence[str], end: str) -> list[str]:
 
 
 def _write_dict(head: str, entries: Sequence[str]) -> list[str]:
-    """A dict on one line, or with one entry a line."""
+    """Write a dict on one line, or with one entry per line."""
     line = f"{head}{{{', '.join(entries)}}}"
     if len(line) <= WIDTH:
         return [line]

@@ -1,5 +1,7 @@
-"""IR expressions to Python expressions: operations by their spelling or their kernel, parentheses where Python needs
-them."""
+"""Writer of IR expressions as Python expressions.
+
+Operations are written by their spelling or their kernel, with parentheses only where Python needs them.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +87,7 @@ _MAX_SHORT = 64
 
 
 class ExpressionWriter(LoopWriter):
-    """Write the expressions of one function and record the decimals, kernels and places they use."""
+    """Writer of the expressions of one function. It records the decimals, kernels and places that they use."""
 
     def __init__(
         self, naming: Naming, types: TypeWriter, traced: bool, metering: Metering, functions: Sequence[ir.Function] = ()
@@ -162,7 +164,7 @@ class ExpressionWriter(LoopWriter):
         return written
 
     def write_record(self, type_: Type, entries: Sequence[tuple[str, PythonExpression]]) -> PythonExpression:
-        """Write a record by its class, which readers and type checkers know: `Plan(total=total)`."""
+        """Write a record as a call of its class, which readers and type checkers know: `Plan(total=total)`."""
         assert isinstance(type_, Record)
         arguments = [cst.Arg(self.write_dict(entries))]
         if has_plain_fields(type_):
@@ -213,7 +215,7 @@ class ExpressionWriter(LoopWriter):
         return read
 
     def write_literal(self, type_: Type, value: Value) -> PythonExpression:
-        """Write a literal; the module names each decimal once, so that no call builds it again."""
+        """Write a literal. The module names each decimal once, so that no call constructs it again."""
         if value is None:
             return PythonExpression(cst.Name("None"), ATOM)
         if isinstance(value, bool):
@@ -332,7 +334,7 @@ class ExpressionWriter(LoopWriter):
 
     @contextmanager
     def enter_function(self, name: str, depth: str) -> Iterator[None]:
-        """Write the value of a recursive function, whose depth has this name."""
+        """Enter the body of a recursive function, in which `depth` is the name of the call's depth."""
         self._around = (name, depth)
         try:
             yield
@@ -360,7 +362,7 @@ class ExpressionWriter(LoopWriter):
     # -- names bound on the way, and loops ---------------------------------------------------------
 
     def is_atom(self, let: ir.Let) -> bool:
-        """True for a LET that binds an alias; its target is then written wherever the name is used."""
+        """True for a LET that binds an alias. Its target is then written wherever the name is used."""
         value = let.value
         while True:  # a field of an atom is an atom, and so is an unwrapped one
             if isinstance(value, ir.Field):
@@ -379,9 +381,9 @@ class ExpressionWriter(LoopWriter):
     def _write_let(self, let: ir.Let) -> PythonExpression:
         """Bind a name inside of an expression: `0 if (value := get(key)) is None else value`.
 
-        The value is evaluated before the body. Where the body reads the name before anything that can be observed, the
-        value stands there; elsewhere it is the first part of a tuple, or the item of a generator where Python takes no
-        assignment.
+        The value is evaluated before the body. If the body reads the name before anything observable happens, the value
+        is written at that first read; elsewhere it is the first part of a tuple, or the item of a generator where
+        Python allows no assignment.
         """
         if self.is_atom(let):
             return self.write(let.body)
@@ -423,7 +425,7 @@ class ExpressionWriter(LoopWriter):
         return PythonExpression(cst.Call(cst.Name(name), [cst.Arg(argument) for argument in arguments]), ATOM)
 
     def write_operand(self, expression: ir.Expression, binds: int) -> cst.BaseExpression:
-        """Write the operand of a form that binds this tight."""
+        """Write an operand, with parentheses if it binds less tightly than `binds`."""
         written = self.write(expression)
         wrapped = add_parentheses(written, binds)
         self.move_site(written.node, wrapped)
@@ -436,7 +438,7 @@ class ExpressionWriter(LoopWriter):
 
 
 def _merge_equalities(left: cst.BaseExpression, right: cst.BaseExpression, kind: str) -> cst.Comparison | None:
-    """Write `a == "x" or a == "y"` as `a in ("x", "y")`, and its opposite; None for anything else."""
+    """Write `a == "x" or a == "y"` as `a in ("x", "y")`, and its opposite. None for anything else."""
     equal, member = (cst.Equal, cst.In) if kind == "or" else (cst.NotEqual, cst.NotIn)
     match left, right:
         case (
@@ -478,7 +480,7 @@ _EXTREMES = {
 
 
 def _find_extreme(expression: ir.If) -> tuple[str, ir.Expression, ir.Expression] | None:
-    """Find `IF a > b THEN a ELSE b`: `max(b, a)`, which gives `b` too where both are equal."""
+    """Find `IF a > b THEN a ELSE b`, which is `max(b, a)`. Both return `b` if the two are equal."""
     condition = expression.condition
     if not isinstance(condition, ir.Call) or len(condition.args) != 2:
         return None
@@ -497,7 +499,7 @@ _FALLING = (cst.GreaterThan, cst.GreaterThanEqual)
 
 
 def _chain_comparisons(left: cst.BaseExpression, right: cst.BaseExpression) -> cst.Comparison | None:
-    """Write `a <= b and b <= c` as `a <= b <= c`; None for anything else."""
+    """Write `a <= b and b <= c` as `a <= b <= c`. None for anything else."""
     if not isinstance(left, cst.Comparison) or not isinstance(right, cst.Comparison) or left.lpar or right.lpar:
         return None
     middle, again = left.comparisons[-1].comparator, right.left
@@ -514,7 +516,10 @@ def _is_and(expression: ir.Expression) -> bool:
 
 
 def _select_operands(call: ir.Call) -> tuple[ir.Expression, ...]:
-    """The operands of an infix operator. Beside a `Decimal` Python takes an `int` for exactly that number."""
+    """Return the operands of an infix operator, with an integer beside a decimal left unconverted.
+
+    Python treats an `int` beside a `Decimal` as exactly that number.
+    """
     bare = [
         each.args[0] if isinstance(each, ir.Call) and each.op == "decimal.from_integer" else each for each in call.args
     ]
@@ -523,7 +528,7 @@ def _select_operands(call: ir.Call) -> tuple[ir.Expression, ...]:
 
 
 def _is_short(expression: ir.Expression) -> bool:
-    """True for a value that is never large: a written collection, or a value without a size."""
+    """Return whether a value is never large: a written collection, or a value without a size."""
     match expression:
         case ir.Literal(value=list() | frozenset() | dict() as value):
             return len(value) <= _MAX_SHORT

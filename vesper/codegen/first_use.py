@@ -1,4 +1,4 @@
-"""Where an expression reads a local first, so that the local can be bound there."""
+"""Search for the first read of a local in an expression. The local can be bound there."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ FirstUse: TypeAlias = Literal["operand", "iterable"]
 
 
 def find_first_use(body: ir.Expression, local: int) -> FirstUse | None:
-    """Return how `body` reads `local` first; None where something observable comes before, or may come instead.
+    """Return how `body` reads `local` first. None if something observable may happen before that or instead.
 
-    Observable are failures, marks and fuel. An iterable is what a `for` goes over.
+    Failures, marks and fuel are observable. An iterable is the collection that a `for` iterates over.
     """
     return _Search(local).run(body)
 
@@ -28,7 +28,7 @@ class _Search:
         return self._found
 
     def _search(self, expression: ir.Expression, position: FirstUse) -> bool:
-        """Search in the order of evaluation; True where the search may go on after the expression."""
+        """Search in the order of evaluation; return whether the search may continue after the expression."""
         match expression:
             case ir.Local(number=number):
                 if number == self._local:

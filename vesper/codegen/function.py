@@ -1,4 +1,4 @@
-"""Write a node as one Python function: contracts, then steps under their names, in written order."""
+"""Writer of a node as one Python function: contracts, then steps under their names, in written order."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _BLANK = cst.EmptyLine(indent=False)
 
 
 def takes_now(node: ir.Node) -> bool:
-    """True for every type of node but `function`: it may read the start of its execution."""
+    """Return whether the node may read the start of its execution: every type but `function`."""
     return node.type != "function"
 
 
@@ -112,7 +112,7 @@ class FunctionWriter:
         return self._blocks.write_clauses([(phase, index, each) for index, each in enumerate(clauses)])
 
     def _write_checks(self, phase: str, clauses: Sequence[ir.Clause]) -> list[cst.BaseStatement]:
-        """Write the clauses of an end, or a call of the function that has them."""
+        """Write the clauses of an end, or a call of the function that checks them."""
         if phase in self._shared:
             return [self._shared[phase].write_call(self._naming)]
         return self._write_clauses(phase, clauses)
@@ -163,13 +163,13 @@ class FunctionWriter:
         """Choose the identifier of a value at an end; True for its first use."""
         is_new = (kind, name) not in self._own_names
         if is_new:
-            self._naming.forget(kind, name)
+            self._naming.drop_name(kind, name)
             self._own_names[kind, name] = self._naming.name(kind, name)
         self._naming.alias(kind, name, self._own_names[kind, name])
         return self._own_names[kind, name], is_new
 
     def _alias_absent(self, kind: str, declared: Sequence[ir.Output]) -> None:
-        """Bind outputs or errors that this end lacks to null in invariants."""
+        """Bind the outputs or error fields that this end does not set to null in invariants."""
         for each in declared:
             self._naming.alias(kind, each.name, "None")
 
@@ -219,7 +219,7 @@ def write_docstring(text: str) -> str:
 
 @cache
 def _parse_shell(template: str) -> cst.FunctionDef:
-    """A template of functions, parsed once: its name, its docstring and its body differ from node to node."""
+    """Parse a template of functions, once. Name, docstring and body are filled in for each node."""
     shell = parse_template_statement(template, name=cst.Name("name"), docstring=cst.SimpleString('""'))
     assert isinstance(shell, cst.FunctionDef)
     return shell

@@ -1,6 +1,6 @@
-"""Write the failures of a handler as Python conditions that exclude each other, in any order.
+"""Writer of the failures of a handler as Python conditions that exclude each other, in any order.
 
-An exact code comes before a class of HTTP statuses, that before every status, that before anything.
+An exact code has precedence over a class of HTTP statuses, that over every status, and that over any failure.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ERROR, _ANY = "http_error", "any"
 
 
 def is_default_handler(handler: Handler) -> bool:
-    """True for the handler of all remaining failures: it is the `else`."""
+    """Return whether this is the handler of all remaining failures, which is written as `else`."""
     return _ANY in handler.codes
 
 

@@ -1,4 +1,4 @@
-"""The imports of a module: those of the template that it needs and its kernels, one statement for each module."""
+"""The import statements of a module: those of the template that it uses, and those of its kernels."""
 
 from __future__ import annotations
 
@@ -45,7 +45,10 @@ def _is_ours(module: str) -> bool:
 def _write_statements(
     module: str, names: Collection[tuple[str, str]], has_blank_before: bool
 ) -> Iterator[cst.SimpleStatementLine]:
-    """Write one statement for all plain names and one for each alias, in the order of their first names."""
+    """Write one statement for all plain names and one for each alias.
+
+    They are in the order of their first names.
+    """
     plain = sorted((name for name in names if name[0] == name[1]), key=_sort_key)
     groups = [plain, *([name] for name in names if name[0] != name[1])]
     for group in sorted((group for group in groups if group), key=lambda group: _sort_key(group[0])):
@@ -57,13 +60,13 @@ def _write_statements(
 
 @lru_cache(maxsize=1024)
 def _parse(line: str) -> cst.SimpleStatementLine:
-    """Most modules have most of their imports in common."""
+    """Parse an import line. Cached, because most modules share most of their imports."""
     statement = cst.parse_statement(line)
     assert isinstance(statement, cst.SimpleStatementLine)
     return statement
 
 
 def _sort_key(name: tuple[str, str]) -> tuple[int, str, str]:
-    """Constants, then classes, then functions."""
+    """Return the sort key of a name: constants, then classes, then functions."""
     kind = 0 if name[0].isupper() and len(name[0]) > 1 else 1 if name[0][0].isupper() else 2
     return kind, name[0], name[1]

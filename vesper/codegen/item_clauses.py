@@ -21,7 +21,7 @@ NumberedClause: TypeAlias = tuple[str, int, ir.Clause]
 
 
 def split_runs(clauses: Sequence[NumberedClause]) -> list[list[NumberedClause]]:
-    """Split clauses into runs of neighbours about the items of one collection; others stand alone."""
+    """Split clauses into runs of neighbours about the items of one collection. Any other clause is its own run."""
     runs: list[list[NumberedClause]] = []
     for each in clauses:
         if runs and _is_shareable(runs[-1][-1][2].holds, each[2].holds):
@@ -36,7 +36,7 @@ def _is_shareable(left: ir.Expression, right: ir.Expression) -> bool:
 
 
 def _is_fallible(holds: ir.Expression) -> bool:
-    """True where the Python of a clause may raise; an operation that is written as its argument does not."""
+    """Return whether the Python of a clause may raise. An operation that is written as its argument does not."""
     return any(
         bool(OPERATIONS[each.op].raises) and not isinstance(SPELLINGS.get(each.op), Itself)
         if isinstance(each, ir.Call)
@@ -46,7 +46,7 @@ def _is_fallible(holds: ir.Expression) -> bool:
 
 
 def _is_about_same(left: ir.Expression, right: ir.Expression, locals_: dict[int, int]) -> bool:
-    """True for two FORALL over one collection."""
+    """Return whether both are FORALL over one collection."""
     return (
         isinstance(left, ir.For)
         and isinstance(right, ir.For)
@@ -59,9 +59,9 @@ def _is_about_same(left: ir.Expression, right: ir.Expression, locals_: dict[int,
 
 
 def merge_clauses(clauses: Sequence[ir.Clause], atoms: dict[int, ir.Expression]) -> ir.For:
-    """Return one FORALL that holds where all clauses of a run do.
+    """Return one FORALL that holds where all clauses of a run hold.
 
-    The locals of the later clauses stand for those of the first; `atoms` receives that.
+    In it, the locals of the later clauses are those of the first clause; `atoms` receives that mapping.
     """
     merged = _merge([clause.holds for clause in clauses], {}, atoms)
     assert isinstance(merged, ir.For)

@@ -1,9 +1,8 @@
-"""Write computations over the items of a collection: comprehensions, and calls with a lambda.
+"""Writer of computations over the items of a collection: comprehensions, and calls with a lambda.
 
-A condition (`where`) of an item is evaluated just before its value. Where something is done with items by a value
-computed for each (sorting, grouping), a helper of `vesper.kernels.runtime.forms` gets the function and the items and
-evaluates
-both in turn; Python's own `sorted` would evaluate all items first, so it is used only where there is no condition.
+The condition (`where`) of an item is evaluated just before its value. Where each item gets a computed value (sorting,
+grouping), a helper of `vesper.kernels.runtime.forms` receives the function and the items and evaluates both in turn.
+Python's own `sorted` would evaluate all items first, so it is used only without a condition.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ _ROUNDS = {"take_while": "taken_rounds", "drop_while": "dropped_rounds"}
 
 
 class LoopWriter:
-    """The part of the expression writer that is about `for`."""
+    """The part of the expression writer that writes loops over items (`FOR`)."""
 
     naming: Naming
     metering: Metering
@@ -131,7 +130,10 @@ class LoopWriter:
     # -- memory -----------------------------------------------------------------------------------
 
     def _counts_memory(self, expression: ir.For) -> bool:
-        """True for a comprehension whose rounds take memory, or keep values whose price is not one number."""
+        """Return whether a comprehension counts memory.
+
+        Its rounds take memory, or the price of its values is not one number.
+        """
         inside = (expression.where, expression.key, expression.value)
         price = price_item(expression)
         if any(map(takes_memory, inside)):
@@ -141,7 +143,7 @@ class LoopWriter:
         return price is not None
 
     def _count_array(self, expression: ir.For, written: cst.ListComp) -> cst.BaseExpression:
-        """Charge an array whose rounds take no memory: its items have a fixed price."""
+        """Charge an array whose rounds take no memory: the price of an item is fixed."""
         if not self.metering.is_metered:
             return written
         price = write_price(price_item(expression))
@@ -205,9 +207,9 @@ class LoopWriter:
         return call
 
     def _bind_names(self, expression: ir.For, loop: cst.CompFor) -> tuple[ir.For, cst.CompFor]:
-        """The names that a value binds first, as clauses of the comprehension: `for x in [value]` binds and no more.
+        """Move the names that a value binds first into clauses of the comprehension: `for x in [value]`.
 
-        A list of one item as a clause always means that; CPython runs it as an assignment.
+        A clause over a list of one item only binds its name; CPython executes it as an assignment.
         """
         value = expression.value
         bound: list[tuple[cst.Name, cst.BaseExpression]] = []
@@ -223,7 +225,7 @@ class LoopWriter:
         return replace(expression, value=value), loop.with_changes(inner_for_in=inner)
 
     def _write_array(self, collection: ir.Expression, price: ItemPrice | None) -> PythonExpression:
-        """All the items of a collection, in order."""
+        """Write a list of all items of a collection, in order."""
         match collection.type:
             case MapOf():
                 items = self.metering.meter_all(self.write(collection).node, price)
@@ -237,7 +239,7 @@ class LoopWriter:
                 return PythonExpression(self.metering.meter_all(self.write_operand(collection, OR), price), ATOM)
 
     def _write_over(self, collection: ir.Expression) -> PythonExpression:
-        """Write the collection of a loop; a range is not built."""
+        """Write the collection of a loop; a range is written without a list."""
         if not _is_range(collection):
             return self.write(collection)
         assert isinstance(collection, ir.Call)
@@ -247,7 +249,7 @@ class LoopWriter:
         return PythonExpression(call, ATOM)
 
     def _write_aggregate_of_all(self, expression: ir.For) -> PythonExpression:
-        """An aggregate of all the items of an array: Python needs no loop of its own."""
+        """Write an aggregate of all items of an array, for which Python needs no loop."""
         items = self._write_over(expression.over).node
         call = self._write_aggregate(
             expression,
@@ -273,7 +275,7 @@ class LoopWriter:
         return cst.Call(cst.Name(name), [cst.Arg(_strip_parentheses(items))])
 
     def _write_map(self, expression: ir.For, value: cst.BaseExpression, loop: cst.CompFor) -> cst.Call:
-        """A map of keys and values; `index_by` is one of its values and the items."""
+        """Write a map of keys and values. `index_by` has no key of its own: it maps its value to the item."""
         key = self.write_stored(expression.key).node if expression.key is not None else value
         if expression.key is None:
             value = cst.Name(self.naming.name_local(expression.locals[0], expression.names[0]))
@@ -287,7 +289,10 @@ class LoopWriter:
     def _write_map_literal(
         self, expression: ir.For, entries: list[tuple[ir.Expression, ir.Expression]]
     ) -> PythonExpression:
-        """`{'a': 1}` of the language: a dict where that has its keys in order and once, else made of pairs."""
+        """Write the language's `{'a': 1}`.
+
+        It is a dict if its keys are literals, distinct and in order; else it is made of pairs.
+        """
         assert expression.key is not None
         pairs = [(self.write_stored(key).node, self.write_stored(value).node) for key, value in entries]
         keys: list[Key] = [
@@ -366,7 +371,9 @@ class LoopWriter:
         function: cst.BaseExpression,
         with_: cst.BaseExpression | None,
     ) -> cst.Call:
-        """`sorted(items, key=lambda …)`, which keeps the order of equal items both ways, as the language does."""
+        """Write `sorted(items, key=lambda …)`. It keeps the order of equal items in both directions, as the language
+        does.
+        """
         arguments = [
             cst.Arg(items),
             _write_keyword("key", self.metering.meter_each(function, price_item(expression) or 0)),
@@ -395,12 +402,12 @@ class LoopWriter:
         return cst.GeneratorExp(target, self.write_comprehension(expression))
 
     def _excludes_rounds(self, expression: ir.For) -> bool:
-        """Return whether an excluded item is counted as a round, which gives back its memory."""
+        """Return whether an excluded item is charged as a round, which then returns its memory."""
         return self.metering.is_metered and expression.where is not None and takes_memory(expression.where)
 
     @contextmanager
     def enter_iterable(self) -> Iterator[None]:
-        """Write the iterable of a comprehension."""
+        """Enter the iterable of a comprehension, where Python allows no assignment."""
         self.iterable_depth += 1
         try:
             yield
@@ -428,11 +435,11 @@ class LoopWriter:
         return cst.CompFor(target=write_target(names, parentheses=False), iter=over, ifs=conditions)
 
     def write_items(self, collection: ir.Expression, names: int) -> cst.BaseExpression:
-        """Write a collection as a loop goes over it, in the order of the language."""
+        """Write a collection so that a loop iterates over it in the order of the language."""
         return self.metering.meter_items(self.write_plain_items(collection, names))
 
     def write_plain_items(self, collection: ir.Expression, names: int) -> cst.BaseExpression:
-        """Write a collection as a loop goes over it, without a meter."""
+        """Write a collection as `write_items` does, but without a meter."""
         is_argument = isinstance(collection.type, SetOf) or (isinstance(collection.type, MapOf) and names > 1)
         if _is_range(collection):
             return self._write_over(collection).node
@@ -454,7 +461,7 @@ def write_members(enum: Enum) -> cst.Tuple:
 
 
 def write_order(type_: Type) -> cst.BaseExpression | None:
-    """Write what a kernel needs to compare values of a type; None where Python or the value shows it."""
+    """Write the argument by which a kernel compares values of a type. None if the Python values suffice."""
     match type_:
         case Enum():
             return write_members(type_)
@@ -465,7 +472,7 @@ def write_order(type_: Type) -> cst.BaseExpression | None:
 
 
 def is_every_item(expression: ir.For) -> bool:
-    """True where the values are the items of an array, all of them: then Python needs no loop of its own."""
+    """Return whether a loop yields all items of an array unchanged. Python then needs no loop."""
     return isinstance(expression.over.type, ArrayOf) and _is_each_item(expression)
 
 
@@ -482,7 +489,10 @@ def _is_each_item(expression: ir.For) -> bool:
 
 
 def _find_entries(expression: ir.For) -> list[tuple[ir.Expression, ir.Expression]] | None:
-    """The entries of a map that is written out: `{e.key: e.value FOR e IN [{key: …, value: …}, …]}`."""
+    """Return the entries of a map literal: `{e.key: e.value FOR e IN [{key: …, value: …}, …]}`.
+
+    None for other loops.
+    """
     if not isinstance(expression.over, ir.Array) or expression.where is not None or expression.key is None:
         return None
     for part, name in ((expression.key, "key"), (expression.value, "value")):
@@ -499,7 +509,7 @@ def _find_entries(expression: ir.For) -> list[tuple[ir.Expression, ir.Expression
 
 
 def _is_condition_on_state(fold: ir.For) -> bool:
-    """True where the condition of an item reads the state of the fold."""
+    """Return whether the condition of an item reads the state of the fold."""
     return fold.where is not None and any(
         isinstance(part, ir.Local) and part.number == fold.locals[-1] for part in ir.walk(fold.where)
     )
@@ -521,12 +531,12 @@ def write_target(names: list[cst.Name], parentheses: bool) -> cst.Name | cst.Tup
 
 
 def _strip_parentheses(items: cst.BaseExpression) -> cst.BaseExpression:
-    """The only argument of a call: a generator needs no parentheses of its own there."""
+    """Return the only argument of a call, without the parentheses that a generator does not need there."""
     return items.with_changes(lpar=[], rpar=[]) if isinstance(items, cst.GeneratorExp) else items
 
 
 def _write_generator_call(function: str, value: cst.BaseExpression, loop: cst.CompFor) -> cst.Call:
-    """`function(value for …)`."""
+    """Write `function(value for …)`."""
     generator = cst.GeneratorExp(value, loop, lpar=[], rpar=[])
     return cst.Call(cst.Name(function), [cst.Arg(generator)])
 

@@ -1,7 +1,7 @@
-"""Write the calls that count fuel: `meter(…)` around the items of a loop, and a few more.
+"""Writer of the calls that count fuel: `meter(…)` around the items of a loop, and a few more.
 
-It is written where the loop is, not put in afterwards: in the text alone `len(xs)` may be a `count`, which takes every
-item, or a `length`, which takes none; and `for x in [e]` may be a loop, or how a LET is written.
+They are written together with the loop, not added to its text afterwards: in the text alone `len(xs)` may be a `count`,
+which takes every item, or a `length`, which takes none; and `for x in [e]` may be a loop or a LET.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from vesper.language.ir.new_values import ItemPrice
 
 
 class Metering:
-    """Write the calls that count fuel; in a form without metering, change nothing."""
+    """Writer of the calls that count fuel. In a form without metering it changes nothing."""
 
     def __init__(self, is_metered: bool) -> None:
         self.is_metered = is_metered
@@ -22,11 +22,13 @@ class Metering:
         return cst.Call(_write_meter(), [cst.Arg(items)]) if self.is_metered else items
 
     def meter_all(self, items: cst.BaseExpression, price: ItemPrice | None = None) -> cst.BaseExpression:
-        """A collection that is taken as a whole, and must stay one: `all_of(meter, items)`."""
+        """Write a collection that is consumed as a whole and must remain a collection: `all_of(meter, items)`."""
         return self._add_meter("all_of", items, *([] if not price else [write_price(price)]))
 
     def meter_each(self, function: cst.BaseExpression, price: ItemPrice) -> cst.BaseExpression:
-        """A function that is called once for each item, after all items were taken: `before_each(meter, function)`."""
+        """Write a function that is called once for each item, after all items were read: `before_each(meter,
+        function)`.
+        """
         return self._add_meter("before_each", function, write_price(price))
 
     def charge(self, function: str, *arguments: cst.BaseExpression) -> cst.Call:
@@ -34,17 +36,17 @@ class Metering:
         return cst.Call(cst.Name(function), [cst.Arg(_write_meter()), *map(cst.Arg, arguments)])
 
     def meter_node(self, name: str) -> cst.BaseExpression:
-        """Another node that is called: `spending(meter, node)`."""
+        """Write the name of a called node: `spending(meter, node)`."""
         return self._add_meter("spending", cst.Name(name))
 
     def meter_round(self) -> list[cst.BaseStatement]:
-        """The begin of a round of a loop that takes no items: `spend(meter)`."""
+        """Write the charge at the beginning of a round of a loop without items: `spend(meter)`."""
         if not self.is_metered:
             return []
         return [cst.SimpleStatementLine([cst.Expr(cst.Call(cst.Name("spend"), [cst.Arg(_write_meter())]))])]
 
     def list_parameters(self) -> dict[str, str]:
-        """The name of the parameter, and its type."""
+        """Return the name of the meter's parameter with its type; empty without metering."""
         return {"meter": "Meter"} if self.is_metered else {}
 
     def _add_meter(self, function: str, what: cst.BaseExpression, *more: cst.BaseExpression) -> cst.BaseExpression:
@@ -57,5 +59,5 @@ def write_price(price: ItemPrice | None) -> cst.BaseExpression:
 
 
 def _write_meter() -> cst.Name:
-    """A new one each time: a tree holds each of its parts once."""
+    """Write the name `meter` as a new object, because a tree contains each of its parts once."""
     return cst.Name("meter")

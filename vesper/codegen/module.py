@@ -1,8 +1,8 @@
-"""IR to a Python module: header, imports that are used, constants, one function, its entry, and the map back.
+"""IR to a Python module: header, used imports, constants, one function, its entry, and the table of source lines.
 
-In: unoptimised IR. Out: text that a reviewer can read, and where in it each expression that can fail stands. The
-metered form is the same tree with `meter(…)` around the items of loops, the traced form is that with `mark(index, …)`
-around observed expressions. The last statement is the table that leads from lines of the module to lines of the node.
+The input is unoptimised IR; the output is text that a reviewer can read, with the position of each expression that can
+fail. The metered form is the same tree with `meter(…)` around the items of loops, the traced form is the metered one
+with `mark(index, …)` around observed expressions. The last statement maps lines of the module to lines of the node.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class GeneratedModule:
 
 
 def generate_module(node: ir.Node, traced: bool = False, metered: bool = False) -> GeneratedModule:
-    """One of three forms; the traced one is metered too."""
+    """Generate the plain, the metered or the traced form of a node. The traced one is metered too."""
     if max((ir.depth(root) for root in node.roots()), default=0) > _SHALLOW:
         return run_on_deep_stack(lambda: _generate(node, traced, metered or traced))
     return _generate(node, traced, metered or traced)
@@ -138,7 +138,7 @@ def _write_decimal_argument(text: str) -> cst.BaseExpression:
 
 
 def _separate(statements: Sequence[cst.BaseStatement], blank_lines: int) -> list[cst.BaseStatement]:
-    """The statements as one block, with blank lines before it."""
+    """Return the statements as one block, with blank lines before it."""
     if not statements:
         return []
     lines = [cst.EmptyLine(indent=False)] * blank_lines
@@ -166,12 +166,15 @@ def _write_module(node: ir.Node, body: list[cst.BaseStatement], kernels: Sequenc
 
 @cache
 def _parse_shell() -> cst.Module:
-    """The template of modules, parsed once: its docstring is the one thing in it that differs from node to node."""
+    """Parse the template of modules, once. Only its docstring differs from node to node."""
     return parse_template_module(templates.MODULE, docstring=cst.SimpleString('""'))
 
 
 def _find_declared_names(node: ir.Node) -> set[str]:
-    """The names that a node declares, and those of the fields of its records: some stand only in classes."""
+    """Return the names that a node declares, and the names of the fields of its records.
+
+    Some of them occur only in classes.
+    """
     types = [*(each.type for each in node.inputs), *(each.type for each in node.constants)]
     types += [each.type for each in (*node.outputs, *node.errors)]
     fields = {name for type_ in types for record in find_records(type_) for name, _ in record.fields}
@@ -180,15 +183,21 @@ def _find_declared_names(node: ir.Node) -> set[str]:
 
 
 def _escape(text: str) -> str:
-    """A text on one line of a comment. In the first two lines of a file Python would take `coding: utf-7` for the
-    encoding of the file, so that a path could turn prose into code."""
+    """Return a text as one line of a comment.
+
+    In the first two lines of a file Python would read `coding: utf-7` as the encoding of the file, so that a path could
+    turn prose into code.
+    """
     shown = "".join(c if is_printable(c) else c.encode("unicode_escape").decode() for c in text)
     return shown.replace("coding:", "codin\\x67:").replace("coding=", "codin\\x67=")
 
 
 def _find_names(body: Sequence[cst.BaseStatement]) -> set[str]:
-    """The names that stand in expressions. libcst's own visitors build every node again to find that nothing changed;
-    this walk reads only, in a tenth of the time."""
+    """Return the names in expressions.
+
+    libcst's own visitors construct every node again even if nothing changes; this walk only reads, in a tenth of the
+    time.
+    """
     found: set[str] = set()
     waiting: list[object] = [*body]
     while waiting:

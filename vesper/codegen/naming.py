@@ -1,4 +1,4 @@
-"""Names of the node as Python identifiers: readable, and never one that generated code needs for itself."""
+"""Names of the node as Python identifiers: readable, and different from those that generated code uses itself."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _is_keyword(identifier: str) -> bool:
 
 
 class Naming:
-    """Assign identifiers to names, each once."""
+    """Assigns a unique identifier to each name."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set(RESERVED) | kernel_names()
@@ -63,7 +63,7 @@ class Naming:
         self._avoided: set[str] = set()
 
     def name(self, kind: str, name: str) -> str:
-        """Return the identifier of an input, step, output or constant, always the same."""
+        """Return the identifier of an input, step, output or constant: the same one on every call."""
         if (kind, name) not in self._given:
             wanted = name.partition("#")[0]
             if kind in ("constant", "default"):
@@ -79,7 +79,7 @@ class Naming:
                 self._taken.discard(identifier)
 
     def keep_local(self, number: int, name: str) -> str:
-        """Return the identifier of a name that a statement binds; it is taken to the end of the function."""
+        """Return the identifier of a name that a statement binds. It stays reserved to the end of the function."""
         identifier = self.name_local(number, name)
         self._kept.add(identifier)
         return identifier
@@ -107,7 +107,7 @@ class Naming:
         return identifier
 
     def avoid(self, identifiers: Iterable[str]) -> None:
-        """Keep identifiers that the function gives out later from those that `:=` binds."""
+        """Exclude these identifiers, which the function assigns later, from those that `:=` binds."""
         self._avoided |= set(identifiers)
 
     def name_local_as(self, number: int, name: str, wanted: str) -> str:
@@ -149,7 +149,7 @@ class Naming:
 
     @contextmanager
     def enter_function(self) -> Iterator[None]:
-        """Enter another function: its names are independent, those of the module are shared."""
+        """Enter another function: its names are independent, but those of the module are shared."""
         given, taken, assigned = self._given, self._taken, self._assigned
         shared = {key: identifier for key, identifier in given.items() if key[0] in _OF_THE_MODULE}
         self._given, self._assigned = dict(shared), {}
@@ -161,8 +161,8 @@ class Naming:
             self._given, self._taken = given | added, taken | set(added.values())
             self._assigned = assigned
 
-    def forget(self, kind: str, name: str) -> None:
-        """Give the next use of a name a new identifier."""
+    def drop_name(self, kind: str, name: str) -> None:
+        """Drop the identifier of a name, so that its next use gets a new one."""
         self._given.pop((kind, name), None)
 
     def alias(self, kind: str, name: str, identifier: str) -> None:

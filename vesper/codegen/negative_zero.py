@@ -1,7 +1,7 @@
-"""Where Python's `decimal` could give a zero with a sign, which Vesper does not have.
+"""Detection of expressions for which Python's `decimal` could return a negative zero, which Vesper does not have.
 
-Only a product can: zero times a negative number. Every name and every part of a collection or record holds an unsigned
-zero, because values are normalised where they are stored; so each expression can be judged alone.
+Only a product can be one: zero times a negative number. Values are normalised where they are stored, so that every name
+and every part of a collection or record holds an unsigned zero, and each expression can be judged alone.
 """
 
 from __future__ import annotations

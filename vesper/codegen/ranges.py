@@ -1,8 +1,7 @@
-"""Which integers an expression can be, so that a check that cannot fail need not be written.
+"""The range of integers of an expression, so that overflow checks that cannot fail are not written.
 
-Only facts of the expression itself count: literals, the two sides of an `if`, sums and products of
-those. A name may be any integer. This keeps `(30 if flagged else 0) + …` readable and every real overflow check in
-place.
+Only facts of the expression itself are used: literals, both sides of an `if`, and sums and products of these. A name
+may be any integer. This keeps `(30 if flagged else 0) + …` readable and every real overflow check in place.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ _OF_RESULT: dict[str, Range] = {
 
 
 def cannot_overflow(call: Call) -> bool:
-    """True when the exact result of this integer operation fits 64 bits for all operands it can have."""
-    low, high = _result(call)
+    """Return whether the exact result of this integer operation fits 64 bits for all possible operands."""
+    low, high = _exact_range(call)
     return MIN_INTEGER <= low and high <= MAX_INTEGER
 
 
 def integer_range(expression: Expression) -> Range:
-    """The smallest and the largest integer the expression can be."""
+    """Return the smallest and the largest integer that the expression can be."""
     match expression:
         case Literal(value=int(value)):
             return value, value
@@ -41,14 +40,14 @@ def integer_range(expression: Expression) -> Range:
         case For(kind="count"):
             return 0, MAX_INTEGER
         case Call():
-            low, high = _result(expression)
+            low, high = _exact_range(expression)
             return max(low, MIN_INTEGER), min(high, MAX_INTEGER)
         case _:
             return _ANY
 
 
-def _result(call: Call) -> Range:
-    """The range of the exact result, before any check."""
+def _exact_range(call: Call) -> Range:
+    """Return the range of the exact result, before any overflow check."""
     operands = [integer_range(argument) for argument in call.args]
     match call.op, operands:
         case "integer.add", [(a, b), (c, d)]:

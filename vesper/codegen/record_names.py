@@ -1,7 +1,8 @@
-"""Choose names for the classes of records: as declared, else after the value that holds them.
+"""Names for the classes of records.
 
-Records are structural, so one class stands for all that have the same fields. `plan` holds a `Plan`, an array of
-records in it is one of `PlanItem`; an intermediate record is a `PlanGroup`, a `PlanEntry` or a `PlanRow`.
+A record has its declared name, else one derived from the value that holds it. Records are structural, so one class
+serves all records with equal fields. `plan` holds a `Plan`, an array of records in it is one of `PlanItem`; an
+intermediate record is a `PlanGroup`, a `PlanEntry` or a `PlanRow`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _ON_THE_WAY: dict[tuple[str, ...], str] = {("key", "items"): "Group", ("key", "v
 
 
 def choose_record_names(node: ir.Node, fresh: Callable[[str], str]) -> dict[Record, str]:
-    """A name for every record of the node; `fresh` makes one of them that nothing else has."""
+    """Choose a name for every record of the node; `fresh` makes a proposed name unique."""
     names = _Names(fresh)
     for type_ in _list_types(node):
         names.add_declared(type_)
@@ -44,7 +45,7 @@ def choose_record_names(node: ir.Node, fresh: Callable[[str], str]) -> dict[Reco
 
 
 def _find_own_expressions(statement: ir.Statement) -> Iterator[ir.Expression]:
-    """Those of the statement itself, not of statements inside of it."""
+    """Yield the expressions of the statement itself, not those of statements inside of it."""
     inner = {root for block in inner_blocks(statement) for root in map(id, expressions_of(block))}
     for root in expressions_of((statement,)):
         if id(root) not in inner:
@@ -59,12 +60,12 @@ class _Names:
     def add_declared(self, type_: Type) -> None:
         for record in find_records(type_):
             if record.name is not None:
-                self._give(record, record.name)
+                self._set_name(record, record.name)
 
     def add_held(self, name: str, type_: Type) -> None:
         match type_:
             case Record(fields):
-                self._give(type_, name)
+                self._set_name(type_, name)
                 for field, inner in fields:
                     # The collected records of a loop are named after the loop.
                     self.add_held(name if field == "collected" else name + _to_camel_case(field), inner)
@@ -78,9 +79,9 @@ class _Names:
     def add_met(self, name: str, type_: Type) -> None:
         for record in find_records(type_):
             fields = tuple(field for field, _ in record.fields)
-            self._give(record, name + _ON_THE_WAY.get(fields, "Row"))
+            self._set_name(record, name + _ON_THE_WAY.get(fields, "Row"))
 
-    def _give(self, record: Record, name: str) -> None:
+    def _set_name(self, record: Record, name: str) -> None:
         if record not in self.given:
             self.given[record] = self._fresh(name)
 
@@ -98,7 +99,7 @@ def _list_types(node: ir.Node) -> list[Type]:
 
 
 def find_records(type_: Type) -> Iterator[Record]:
-    """The records of a type, an outer one before those in it."""
+    """Yield the records of a type, an outer one before those in it."""
     match type_:
         case Record(fields):
             yield type_
@@ -112,5 +113,5 @@ def find_records(type_: Type) -> Iterator[Record]:
 
 
 def _to_camel_case(name: str) -> str:
-    """`call_stripe_api` as a class: `CallStripeApi`."""
+    """Return the name of a step as that of a class: `CallStripeApi` for `call_stripe_api`."""
     return "".join(part.capitalize() for part in name.split("_")) or "Value"

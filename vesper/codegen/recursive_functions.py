@@ -1,4 +1,4 @@
-"""Recursive functions of a node as functions of the module, with the depth of the call as a parameter."""
+"""Recursive functions of a node as functions of the module. The depth of the call is a parameter."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vesper.language.ir.new_values import price_function
 
 
 class RecursiveFunctions:
-    """Write `def name(parameters, *, depth: int)` for each recursive function of a node."""
+    """Writer of `def name(parameters, *, depth: int)` for each recursive function of a node."""
 
     def __init__(
         self, node: ir.Node, naming: Naming, types: TypeWriter, expressions: ExpressionWriter, own: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""Whether two expressions of the IR are written alike, wherever they stand in the node."""
+"""Test whether two expressions of the IR are written alike, at any place in the node."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _NO_LOCALS: Mapping[int, int] = {}
 
 
 def is_same_path(left: ir.Expression, right: ir.Expression, locals_: Mapping[int, int] = _NO_LOCALS) -> bool:
-    """True for equal literals and for the same name, or the same field of it.
+    """Return whether both are equal literals, or read the same name or the same field of it.
 
-    `locals_` gives the local of `left` that a local of `right` stands for.
+    `locals_` maps a local of `right` to the local of `left` that it corresponds to.
     """
     match left, right:
         case ir.Literal(), ir.Literal():

@@ -14,7 +14,7 @@ from vesper.values.period import Period
 
 
 def write_scalar(value: Value) -> cst.BaseExpression | None:
-    """The Python expression of a float, bytes, a time or a json; None for anything else."""
+    """Write the Python expression of a float, bytes, a time or a json. None for any other value."""
     match value:
         case float():
             return _write_float(value)
@@ -63,7 +63,10 @@ def _write_bytes(value: bytes) -> str:
 
 
 def _write_duration(value: timedelta) -> cst.Call:
-    """Write a length in days, hours, minutes, seconds and microseconds, without zeros; the sign is on each of them."""
+    """Write a duration in days, hours, minutes, seconds and microseconds without zero parts.
+
+    The sign is on each part.
+    """
     sign = -1 if value < timedelta(0) else 1
     size = abs(value)
     minutes, seconds = divmod(size.seconds, 60)

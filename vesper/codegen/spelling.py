@@ -1,8 +1,7 @@
-"""Spell operations inline where an operator or a builtin is equal to the kernel.
+"""Operations that are written inline, because an operator or a builtin is equal to their kernel.
 
-An operation that is not here is written as a call of its kernel. `tests/unit/codegen/test_spelling.py` holds every
-entry against the kernel on generated values, so an entry can make generated code shorter but never give it another
-meaning.
+All other operations are written as a call of their kernel. `tests/unit/codegen/test_spelling.py` compares every entry
+with the kernel on generated values, so an entry can make generated code shorter but never give it another meaning.
 """
 
 from __future__ import annotations
@@ -101,7 +100,7 @@ EQUALITIES: Final[dict[str, Spelling]] = {
 
 
 def has_plain_equality(type_: Type) -> bool:
-    """True for a type whose values Python's `==` compares as the language does, wherever they are inside of others."""
+    """Return whether Python's `==` compares values of a type as the language does, also inside of collections."""
     # SEMANTICS: Python's lists and dicts ask for identity first, so that a NaN in one would equal itself.
     return not mentions(type_, FLOAT)
 

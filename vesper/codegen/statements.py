@@ -1,4 +1,4 @@
-"""Write the statements of a flow as Python: branches, loops, requests, handlers and clauses."""
+"""Writer of the statements of a flow as Python: branches, loops, requests, handlers and clauses."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ End = Callable[[ir.Return | ir.Raise, bool], Lines]
 
 
 def write_comment(text: str) -> cst.EmptyLine:
-    """Write a comment line; invisible characters are escaped, so that no text can end the line."""
+    """Write a comment line. Invisible characters are escaped, so that no text can end the line."""
     shown = "".join(c if is_printable(c) else c.encode("unicode_escape").decode() for c in text)
     return cst.EmptyLine(comment=cst.Comment(f"# {shown}"))
 
@@ -106,7 +106,7 @@ class BlockWriter(StrandWriter):
         return lines
 
     def write_cause(self) -> cst.From | None:
-        """Write the cause of an end inside of a handler."""
+        """Write the `from` clause of an end inside of a handler."""
         return cst.From(cst.Name(self._failures[-1])) if self._failures else None
 
     def _write_inner(self, block: ir.Block, after: Callable[[], Lines] = list) -> cst.IndentedBlock:
@@ -143,10 +143,11 @@ class BlockWriter(StrandWriter):
     # -- clauses ----------------------------------------------------------------------------------
 
     def write_clauses(self, clauses: Sequence[NumberedClause]) -> Lines:
-        """Write clauses in order; neighbours about each item of one collection take one pass over it.
+        """Write clauses in order. Neighbours about each item of one collection are tested in one pass over it.
 
-        The first broken clause counts, whichever item breaks it. So the pass only finds out whether one is broken, and
-        the clauses after it, one by one, which. The forms that count or observe items have no such pass.
+        The outcome is the first broken clause, regardless of the item that breaks it. So the pass only finds out
+        whether one is broken, and the clauses after it, one by one, which one. The metered and traced forms have no
+        such pass.
         """
         lines: Lines = []
         for run in split_runs(clauses):
@@ -165,7 +166,7 @@ class BlockWriter(StrandWriter):
         return lines
 
     def _write_pass(self, run: Sequence[NumberedClause]) -> cst.For:
-        """Write the loop that tests all clauses of a run; its `if` has no body yet."""
+        """Write the loop that tests all clauses of a run. Its `if` has no body yet."""
         self._naming.begin_statement()
         atoms = dict(self._expressions.atoms)
         whole = merge_clauses([clause for _, _, clause in run], self._expressions.atoms)
@@ -182,7 +183,7 @@ class BlockWriter(StrandWriter):
         return cst.For(target, over, cst.IndentedBlock([guard]), leading_lines=[_BLANK, heading])
 
     def _choose_pass_names(self, loop: ir.For) -> list[str]:
-        """Choose the names of the items of a pass; Python keeps them, so each has one type."""
+        """Choose the names of the items of a pass. Python keeps them, so each has one type."""
         read = self._expressions.find_locals(loop.value)
         names = []
         for number, name, type_ in zip(loop.locals, loop.names, ir.item_types(loop.over.type), strict=False):
@@ -218,7 +219,7 @@ class BlockWriter(StrandWriter):
         return cst.SimpleStatementLine([cst.Raise(broken, cause=self.write_cause())])
 
     def _choose_loop_names(self, loop: ir.Expression, kind: str) -> list[str] | None:
-        """Choose the names of the items of a loop; None where an expression is written instead.
+        """Choose the names of the items of a loop. None where an expression is written instead.
 
         Python keeps the names of a loop statement, so they must be unused elsewhere and of one type.
         """
@@ -432,7 +433,7 @@ class BlockWriter(StrandWriter):
         return [self.assign(self._naming.name("step", branch.name), value, mark_as=value)]
 
     def _write_skippable(self, branch: ir.Branch, inner: ir.Request | ir.CallNode) -> Lines:
-        """Write a request that may be skipped: its value is null unless the condition holds."""
+        """Write a request that may be skipped: its value is null if the condition does not hold."""
         target = self._naming.name("step", inner.name)
         self._naming.alias("step", branch.name, target)
         type_ = value_type(branch)
@@ -519,7 +520,7 @@ class BlockWriter(StrandWriter):
         return self._expressions.metering.is_metered and takes
 
     def _write_memory(self, loop: ir.Loop, lines: Lines, heading: list[cst.EmptyLine]) -> str | None:
-        """Begin to count the memory of a loop that takes any; return the name of the count."""
+        """Start counting the memory of a loop that takes any. Returns the name of the count."""
         if not self._counts_memory(loop):
             return None
         name = self._naming.create_name("memory")
@@ -640,7 +641,7 @@ class BlockWriter(StrandWriter):
         return self._write_answer(call, asked)
 
     def _write_answer(self, statement: ir.Request | ir.CallNode, asked: cst.BaseExpression) -> Lines:
-        """Write a request under the name of its step; without a name where nothing reads the answer."""
+        """Write a request under the name of its step; without a name if nothing reads the answer."""
         self._expressions.sites[asked] = statement.result.index
         skipped = self._skipped_values.get(statement.name)
         heading = self._write_heading(statement.name, statement.place) if skipped is None else []
@@ -664,7 +665,7 @@ class BlockWriter(StrandWriter):
         return [cst.SimpleStatementLine([line], leading_lines=heading)]
 
     def _is_read(self, statement: ir.Request | ir.CallNode) -> bool:
-        """True where something reads the answer."""
+        """Return whether an expression reads the answer."""
         return statement.name in self._steps_read and statement.name not in self._unread_skipped
 
     # -- handlers ---------------------------------------------------------------------------------
@@ -704,7 +705,7 @@ class BlockWriter(StrandWriter):
         return [cst.Try(body=cst.IndentedBlock(lines), handlers=[caught], leading_lines=heading)]
 
     def _choose_failure_name(self) -> str:
-        """Choose the name of a failure; Python drops it after its handler, so inner ones differ."""
+        """Choose the name of a failure. Python deletes it after its handler, so inner ones differ."""
         return "failure" if not self._failures else self._naming.create_name("failure")
 
     def _write_handler(self, handler: ir.Handler, statement: ir.Statement) -> cst.IndentedBlock:
@@ -729,7 +730,7 @@ def _write_statement_call(function: str, *arguments: cst.BaseExpression) -> cst.
 
 
 def _write_fixed_text(name: str, text: str) -> cst.BaseExpression:
-    """Write an argument that the node fixes; SQL in parts, which stand on lines of their own where one is too short."""
+    """Write an argument that the node fixes. SQL is written in parts, each on its own line if one line is too short."""
     parts: list[cst.SimpleString] = [
         cst.SimpleString(write_string(part)) for part in (sql_lines(text) if name == "sql" else [text])
     ]
@@ -754,13 +755,13 @@ def _find_bound_names(statement: ir.Statement) -> tuple[str, ...]:
 
 
 def _is_infallible_start(fold: ir.For) -> bool:
-    """True where the start of a fold cannot fail and may be evaluated before the collection."""
+    """Return whether the start of a fold cannot fail, and so may be evaluated before the collection."""
     initial = fold.with_
     return isinstance(initial, ir.Literal | ir.Ref | ir.Local) or (isinstance(initial, ir.Array) and not initial.items)
 
 
 def _has_visible_type(node: cst.BaseExpression, annotation: cst.BaseExpression) -> bool:
-    """True for a record that is made by its class."""
+    """Return whether the value is a call of the record's class, which type checkers understand."""
     return (
         isinstance(node, cst.Call)
         and isinstance(node.func, cst.Name)
@@ -774,7 +775,7 @@ def _has_requests(block: ir.Block) -> bool:
 
 
 def _find_skippable(branch: ir.Branch) -> ir.Request | ir.CallNode | None:
-    """The one request that a branch is about, if it is the form of a step with `when`."""
+    """Return the one request in a branch that has the form of a step with `when`. None for other branches."""
     if len(branch.arms) != 1 or branch.otherwise or branch.otherwise_value is None or branch.handlers:
         return None
     body = branch.arms[0].body

@@ -1,4 +1,7 @@
-"""Write strands: a function for each member of a `parallel`, and one for the rounds of a loop in flight."""
+"""Writer of strands.
+
+A strand is a function: for each member of a `parallel`, or for the rounds of a loop in flight.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ Lines = list[cst.BaseStatement]
 
 
 class StrandWriter:
-    """The part of the statement writer that is about strands."""
+    """The part of the statement writer that writes strands."""
 
     _naming: Naming
     _expressions: ExpressionWriter
@@ -63,7 +66,7 @@ class StrandWriter:
             heading = [_BLANK]
             functions.append(cst.Arg(cst.Name(function)))
             targets.append(self._write_values(shown))
-        call = cst.Yield(cst.From(cst.Call(cst.Name("in_parallel"), [*functions, *self._write_form()])))
+        call = cst.Yield(cst.From(cst.Call(cst.Name("in_parallel"), [*functions, *self._write_form_arguments()])))
         if all(target is None for target in targets):
             return [*lines, cst.SimpleStatementLine([cst.Expr(call)], leading_lines=[_BLANK])]
         assigned = cst.Tuple([cst.Element(each or cst.Name("_")) for each in targets], lpar=[], rpar=[])
@@ -130,7 +133,7 @@ class StrandWriter:
         body = body.with_changes(body=[*unpacked, *body.body])
         lines.append(self._write_function(function, parameters, [collect.type], body, heading))
         arguments = [cst.Integer(str(loop.in_flight)), cst.Integer(str(loop.max)), over, cst.Name(function)]
-        form = self._write_form()
+        form = self._write_form_arguments()
         if self._expressions.metering.is_metered:
             form.append(cst.Arg(write_price(price_collected(loop)), keyword=cst.Name("price"), equal=EQUAL))
         call = cst.Yield(cst.From(cst.Call(cst.Name("in_flight"), [*map(cst.Arg, arguments), *form])))
@@ -148,7 +151,7 @@ class StrandWriter:
         return lines
 
     def _write_selected(self, where: ir.Expression, names: Sequence[str], over: cst.BaseExpression) -> cst.GeneratorExp:
-        """Write the items for which a condition holds. The metered form has `SKIPPED` in place of the others."""
+        """Write the items for which a condition holds. The metered form keeps `SKIPPED` in place of the others."""
         condition = self._expressions.write_condition(where)
         item = write_target([cst.Name(name) for name in names], parentheses=True)
         target = write_target([cst.Name(name) for name in names], parentheses=False)
@@ -187,8 +190,8 @@ class StrandWriter:
         parts = [cst.SubscriptElement(cst.Index(self._types.write_annotation(each))) for each in types]
         return cst.Subscript(cst.Name("tuple"), parts)
 
-    def _write_form(self) -> list[cst.Arg]:
-        """Write the arguments that a form of the module adds."""
+    def _write_form_arguments(self) -> list[cst.Arg]:
+        """Write the arguments that the metered and traced forms add."""
         names = ["meter"] if self._expressions.metering.is_metered else []
         names += ["mark"] if self._expressions.is_traced else []
         return [cst.Arg(cst.Name(name), keyword=cst.Name(name), equal=EQUAL) for name in names]

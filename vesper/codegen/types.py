@@ -53,7 +53,7 @@ _PRIMITIVES: dict[Type, str] = {
 
 
 class TypeWriter:
-    """Writes annotations and collects the classes they need, each before its first use."""
+    """Writer of annotations; it collects the classes that they need, each before its first use."""
 
     def __init__(self, naming: Naming) -> None:
         self._naming = naming
@@ -61,7 +61,7 @@ class TypeWriter:
         self._classes: dict[str, cst.BaseStatement] = {}
 
     def name_records(self, node: ir.Node) -> None:
-        """Give each record of the node its name; before anything is written."""
+        """Choose the names of the node's records. Called before anything is written."""
         self._names = choose_record_names(node, self._naming.name_type)
 
     @property
@@ -86,7 +86,7 @@ class TypeWriter:
                 return cst.Name(_PRIMITIVES[type_])
 
     def write_record_class(self, type_: Record) -> str:
-        """The class of a record."""
+        """Write the class of a record, once, and return its name."""
         name = self._names[type_]
         if name not in self._classes:
             fields = [(field, self.write_annotation(each)) for field, each in type_.fields]
@@ -95,7 +95,7 @@ class TypeWriter:
 
 
 def write_typed_dict(name: str, fields: Sequence[tuple[str, cst.BaseExpression]]) -> cst.BaseStatement:
-    """A class with these fields, or the other spelling of it where Python could not name one of them."""
+    """Write a `TypedDict` with these fields, as a call if a field's name is a keyword of Python."""
     if any(keyword.iskeyword(field) for field, _ in fields):
         entries = [cst.DictElement(cst.SimpleString(write_string(field)), each) for field, each in fields]
         arguments = [cst.Arg(cst.SimpleString(f'"{name}"')), cst.Arg(cst.Dict(entries))]
@@ -110,14 +110,14 @@ def write_typed_dict(name: str, fields: Sequence[tuple[str, cst.BaseExpression]]
 
 @cache
 def _parse_class_shell() -> cst.ClassDef:
-    """The template of classes, parsed once."""
+    """Parse the template of classes, once."""
     shell = parse_template_statement(templates.SUCCESS)
     assert isinstance(shell, cst.ClassDef)
     return shell
 
 
 def has_plain_fields(type_: Record) -> bool:
-    """True where Python can name every field: `class` is none."""
+    """Return whether Python can name every field; it cannot name `class`."""
     return not any(keyword.iskeyword(field) for field, _ in type_.fields)
 
 
@@ -126,7 +126,7 @@ def _write_subscript(head: str, arguments: Sequence[cst.BaseExpression]) -> cst.
 
 
 def is_annotation_needed(type_: Type) -> bool:
-    """True for a type that Python would not infer from a value of it: one with an enum or a record in it."""
+    """Return whether Python would not infer the type from a value: it contains an enum or a record."""
     match type_:
         case Enum() | Record():
             return True

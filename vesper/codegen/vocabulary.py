@@ -1,6 +1,6 @@
-"""Check generated code again: only known forms, no attributes, no calls but of known names.
+"""Check of generated code: only known forms, no attributes, and only calls of known names.
 
-The writer builds trees and never text, so nothing in a node can become code by itself. This check does not trust
+The writers construct trees and no text, so nothing in a node can become code by itself. This check does not rely on
 that: it parses the text and refuses every form that is not on the list.
 """
 
@@ -48,7 +48,7 @@ class VocabularyError(Exception):
 
 
 def check_identifiers(names: Collection[str]) -> None:
-    """Refuse names that are no identifiers: IR from elsewhere could contain any text."""
+    """Refuse names that are no identifiers: IR from another source could contain any text."""
     for name in names:
         # Python takes other letters for ASCII ones, so that two names could be one.
         if not (name.isascii() and name.isidentifier()):
@@ -56,14 +56,20 @@ def check_identifiers(names: Collection[str]) -> None:
 
 
 def parse(text: str) -> ast.Module:
-    """The tree of a text. One at a time: CPython before 3.11.8 and 3.12.2 counts how deep all threads are as one, and
-    raises `SystemError` where two of them build trees in turns."""
+    """Parse a text, one thread at a time.
+
+    CPython before 3.11.8 and 3.12.2 adds up the depth of all threads, and raises `SystemError` if two of them build
+    trees alternately.
+    """
     with _PARSING:
         return ast.parse(text)
 
 
 def check_vocabulary(text: str, kernels: AbstractSet[str], callees: Collection[str] = ()) -> None:
-    """`callees` are the nodes that the node calls: their functions stand in modules of the same names beside it."""
+    """Refuse code with a form, call or import that is not on the list. Raises `VocabularyError`.
+
+    `callees` are the nodes that the node calls: modules of their names beside this one have their functions.
+    """
     everything = list(ast.walk(parse(text)))
     calls = _CALLS | kernels | _find_records(everything)
     given = {
@@ -86,7 +92,7 @@ def check_vocabulary(text: str, kernels: AbstractSet[str], callees: Collection[s
 
 
 def _find_records(everything: Collection[ast.AST]) -> set[str]:
-    """The classes of records, in both spellings; a call of one makes a dict."""
+    """Return the names of the classes of records, in both spellings. A call of one makes a dict."""
     found = {node.name for node in everything if isinstance(node, ast.ClassDef) and _is_record(node)}
     for node in everything:
         match node:
@@ -100,7 +106,7 @@ def _is_record(node: ast.ClassDef) -> bool:
 
 
 def _is_kept(value: ast.expr) -> bool:
-    """True for statements with an effect: a request without a reader, and `keep(collected, …)`."""
+    """Return whether the statement has an effect: an unread request, or `keep(collected, …)`."""
     is_keep = isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in _KEPT
     return is_keep or isinstance(value, ast.Yield | ast.YieldFrom)
 

@@ -1,4 +1,6 @@
-"""Find the nodes that a node calls: by id, or by a name that `vesper.lock` or the newest version resolves.
+"""The nodes that a node calls, found by id or by name.
+
+A name is resolved by `vesper.lock`, or to its newest version.
 
 Called nodes are in the same collection: below the nearest folder that has a `vesper.toml` or a `vesper.lock` or is
 called `nodes`, else in the folder of the caller.
@@ -14,7 +16,7 @@ from typing import TYPE_CHECKING
 from vesper.language.check.callees import Interface, NotCallable
 from vesper.language.check.taint import TaintAnalysis
 from vesper.language.diagnostics.codes import Code
-from vesper.language.diagnostics.suggest import did_you_mean
+from vesper.language.diagnostics.suggest import did_you_mean_node
 from vesper.language.ir.failures import callee_codes
 from vesper.language.ir.nodes import CallNode, Node, Request
 from vesper.language.ir.statements import all_statements
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from vesper.language.check.overlay import Overlay
 
 
-def collection_of(path: Path) -> Path:
+def collection_folder(path: Path) -> Path:
     """Return the folder that is searched for the neighbours of a node."""
     for folder in path.absolute().parents:
         if folder.name == "nodes" or (folder / "vesper.toml").is_file() or (folder / LOCK_NAME).is_file():
@@ -100,7 +102,7 @@ class Collection:
 
     def _unknown(self, wanted: str, libraries: bool) -> NotCallable:
         names = {parts[0] for each in self.files() if (parts := split_node_id(each))}
-        close = did_you_mean(wanted, [*self.files(), *sorted(names)])
+        close = did_you_mean_node(wanted, [*self.files(), *sorted(names)])
         help_ = close or f"{'libraries' if libraries else 'nodes'} are looked for below `{self.root.name}`"
         if wanted in self.files():
             help_ = f"`{wanted}` is a {'node' if libraries else 'library'}"
@@ -109,7 +111,7 @@ class Collection:
         return NotCallable(Code.UNKNOWN_NODE, {"node": wanted}, help_)
 
     def lock_problem(self, node_id: str, semantic_hash: str) -> str | None:
-        """Return how a node or library differs from the lock, or None. With an overlay it may differ."""
+        """Return how a node or library differs from the lock, or None. With an overlay every difference is allowed."""
         lock = self.lock()
         if self.overlay is not None:
             return None
@@ -181,7 +183,7 @@ class Neighbours:
         return interface
 
     def _wrong_callee(self, node_id: str) -> NotCallable:
-        """Return why a node with errors cannot be called: it calls its caller, or has errors of another kind."""
+        """Return why a node with errors cannot be called: a cycle, or other errors."""
         cycle = self._collection.cycles.get(node_id, ())
         if self._stack[-1] in cycle:
             return _cycle(self._stack[-1], cycle)
@@ -248,7 +250,7 @@ def interface_of(compiled: Compiled) -> Interface:
 
 
 def _chains(compiled: Compiled) -> dict[str, tuple[str, ...]]:
-    """Return the ids from a node to the one that uses a capability, for each that the node lists."""
+    """Return, for each required capability, the chain of ids from a node to its user."""
     below = [_chains(each) for each in compiled.callees]
     found: dict[str, tuple[str, ...]] = {}
     for capability in compiled.node.grants.required:

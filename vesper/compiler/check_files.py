@@ -1,4 +1,4 @@
-"""Check many files: from the cache where it has them, the others on all processors."""
+"""Check of many files: from the cache where possible, the others on all processors."""
 
 from __future__ import annotations
 

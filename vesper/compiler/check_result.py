@@ -72,7 +72,7 @@ def _check_library(shown: str, data: bytes, collection: Collection | None, stack
     """Return the result of checking a library; None for a file that is none."""
     from pathlib import Path
 
-    from vesper.compiler.callees import Collection, collection_of
+    from vesper.compiler.callees import Collection, collection_folder
     from vesper.compiler.libraries import compile_library
     from vesper.compiler.reading import NotText, text_of
     from vesper.language.syntax.advice import with_advice
@@ -85,7 +85,7 @@ def _check_library(shown: str, data: bytes, collection: Collection | None, stack
         source = SourceFile(shown, text_of(data))
     except NotText:
         return None
-    compiled, bag = compile_library(source, collection or Collection(collection_of(Path(shown))), stack[:-1])
+    compiled, bag = compile_library(source, collection or Collection(collection_folder(Path(shown))), stack[:-1])
     if bag.has_errors:
         bag.improve(with_advice)
     library_id, hash_ = declared_id(source.text), None if compiled is None else compiled.hash

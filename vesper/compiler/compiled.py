@@ -1,4 +1,7 @@
-"""A node that passed every check, and the same from the cache: complete, but decoded on demand."""
+"""A node that passed every check, compiled just now or restored from the cache.
+
+A restored node is complete, but is decoded on demand.
+"""
 
 from __future__ import annotations
 
@@ -99,9 +102,9 @@ class Restored(Compiled):
 
                     found = AgentBinding.from_data(found)
             elif name in ("node", "cases", "declared"):
-                from vesper.compiler.node_bytes import restored
+                from vesper.compiler.node_bytes import decode_part
 
-                found = restored(self._form[name])
+                found = decode_part(self._form[name])
             else:
                 raise AttributeError(name)
             setattr(self, name, found)  # two threads may both decode it; either result is valid

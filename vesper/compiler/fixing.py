@@ -1,4 +1,4 @@
-"""Verifies fixes, and applies them to a text.
+"""Verification of fixes, and their application to a text.
 
 A fix counts as safe only after the fixed node has been checked: with an error left on a line that the fix changed, it
 is a suggestion and is not applied. Nothing here writes.
@@ -39,7 +39,7 @@ class AppliedFix:
 
 
 @dataclass(frozen=True, slots=True)
-class Repaired:
+class RepairedText:
     """A text after its fixes, and its remaining diagnostics."""
 
     source: SourceFile
@@ -51,7 +51,7 @@ class Repaired:
 def with_proved_fixes(
     source: SourceFile, diagnostics: Iterable[Diagnostic], check: Check = _check
 ) -> tuple[Diagnostic, ...]:
-    """Add fixes to the diagnostics; only those that a check of the fixed node confirms are safe."""
+    """Add fixes to the diagnostics. Only fixes that a check of the fixed node confirms are safe."""
     found = [with_fix(source, diagnostic) for diagnostic in diagnostics]
     proved = _prove(source, [each.fix for each in found if each.fix and each.fix.safety is Safety.SAFE], check)
     return tuple(each if each.fix is None or each.fix in proved else _mark_suggested(each, each.fix) for each in found)
@@ -67,7 +67,7 @@ def safe_fixes(diagnostics: Iterable[Diagnostic]) -> list[Fix]:
     return list(dict.fromkeys(fix for fix in fixes if fix is not None and fix.safety is Safety.SAFE))
 
 
-def repair(source: SourceFile, diagnostics: Sequence[Diagnostic], check: Check = _check) -> Repaired:
+def repair(source: SourceFile, diagnostics: Sequence[Diagnostic], check: Check = _check) -> RepairedText:
     """Apply safe fixes in rounds."""
     applied: list[AppliedFix] = []
     found = with_proved_fixes(source, diagnostics, check)
@@ -84,7 +84,7 @@ def repair(source: SourceFile, diagnostics: Sequence[Diagnostic], check: Check =
         checked = check(source)
         is_wrong = checked.is_wrong
         found = with_proved_fixes(source, _without_notes(checked), check)
-    return Repaired(source, found, is_wrong, tuple(applied))
+    return RepairedText(source, found, is_wrong, tuple(applied))
 
 
 def _prove(source: SourceFile, fixes: list[Fix], check: Check) -> list[Fix]:

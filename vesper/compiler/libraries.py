@@ -1,4 +1,4 @@
-"""Find and check the libraries of a collection, each at most once.
+"""The libraries of a collection, each found and checked at most once.
 
 They are found as called nodes are: by id, or by a name that `vesper.lock` or the newest version resolves.
 """
@@ -84,7 +84,7 @@ class UsedLibraries:
             return _cycle(library_id, self._collection.cycles[library_id])
         if found is None:
             path = os.path.relpath(self._collection.files()[library_id])
-            return _wrong(library_id, "has errors", f"`vesper check {path}` shows them")
+            return _wrong_library(library_id, "has errors", f"`vesper check {path}` shows them")
         if problem := self._collection.lock_problem(library_id, found.hash):
             return NotCallable(Code.BAD_LOCK, {"problem": problem}, "run `vesper nodes lock` if the change is meant")
         self.used[library_id] = found
@@ -95,14 +95,14 @@ class UsedLibraries:
         return NotCallable(Code.UNKNOWN_NODE, {"node": wanted}, "a library calls no nodes")
 
 
-def _wrong(library_id: str, problem: str, help_: str) -> NotCallable:
+def _wrong_library(library_id: str, problem: str, help_: str) -> NotCallable:
     return NotCallable(Code.WRONG_LIBRARY, {"library": library_id, "problem": problem}, help_)
 
 
 def _cycle(library_id: str, cycle: tuple[str, ...]) -> NotCallable:
     start = cycle.index(library_id)
     path = " → ".join((*cycle[start:], *cycle[:start], library_id))
-    return _wrong(library_id, f"uses itself: {path}", "move what both need into a library of its own")
+    return _wrong_library(library_id, f"uses itself: {path}", "move what both need into a library of its own")
 
 
 def compile_library(
@@ -134,7 +134,10 @@ def read_library(path: Path) -> SourceFile | None:
 
 
 def _hash_of(tree: Tree, others: list[str]) -> str:
-    """Return the hash of a library: of its fields without intent, comments and layout, and of rows and libraries."""
+    """Return the hash of a library, of its rows and of the libraries it uses.
+
+    Intent, comments and layout are no part of it.
+    """
     fields = [entry for entry in (tree.entries if isinstance(tree, Mapping) else ()) if entry[0].text != "intent"]
     form = [[[key.text, _form(value)] for key, value in fields], others]
     return hashlib.sha256(json.dumps(form).encode("ascii")).hexdigest()

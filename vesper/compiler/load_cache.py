@@ -1,4 +1,4 @@
-"""Load a checked node from a file by the cache on disk, without importing the parser and the generator.
+"""The cache on disk of checked nodes, loaded without the parser and the generator.
 
 The name of an entry is a hash of the shown path, the bytes of the file and the fingerprint of Vesper and Python. The
 entry of a node that calls others or uses libraries has its dependencies too, which must be unchanged: the files of the
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from vesper.cache.entries import Entries, digest, entries
-from vesper.cache.fingerprint import fingerprint
+from vesper.cache.fingerprint import compiler_digest
 from vesper.cache.node_facts import Facts
 from vesper.compiler.compiled import Compiled, Restored
 from vesper.storage.trust import distrust
@@ -35,7 +35,7 @@ Rendered = Callable[["DiagnosticBag"], tuple[str, ...]]
 
 
 def compile_cached(path: str, rendered: Rendered) -> tuple[Compiled | None, tuple[str, ...]]:
-    """Return the node of a file and its rendered diagnostics, from the cache where it has them.
+    """Return the node of a file and its rendered diagnostics, from the cache if possible.
 
     Nodes with errors are not cached: their file is about to change.
     """
@@ -43,32 +43,33 @@ def compile_cached(path: str, rendered: Rendered) -> tuple[Compiled | None, tupl
     data = None if cache is None else _read_file(path)
     if cache is None or data is None:
         return _compile(path, rendered)[:2]
-    name = digest(fingerprint(), os.fsencode(path), data).hex()
+    name = digest(compiler_digest(), os.fsencode(path), data).hex()
     found = cache.find(name)
     if found is not None:
         form = marshal.loads(found)  # the MAC was right: this user wrote it  # noqa: S302
-        if not form["depends"] or form["depends"] == _depends(path, form["called"]):
+        if not form["depends"] or form["depends"] == _hash_dependencies(path, form["called"]):
             kept = _Entry(cache, name, form)
             return kept.restore(), tuple(form["said"])
         cache.kept.counters.hits -= 1
         cache.kept.counters.misses += 1
-    before = _depends(path, ()) if _MAY_READ_OTHERS.search(data) else None
+    before = _hash_dependencies(path, ()) if _MAY_READ_OTHERS.search(data) else None
     compiled, said, reads_others = _compile(path, rendered)
     # A file that changes meanwhile gives what was read, and nothing of it is cached.
     if compiled is None or not all(map(_is_same, _closure(compiled))):
         return compiled, said
-    if reads_others and (before is None or before != _depends(path, ())):
+    if reads_others and (before is None or before != _hash_dependencies(path, ())):
         return compiled, said
     called = sorted(_all_files(compiled) - {compiled.path})
-    depends = _depends(path, called) if reads_others else b""
+    depends = _hash_dependencies(path, called) if reads_others else b""
     form = {"depends": depends, "called": called, "said": list(said)}
     return _Entry(cache, name, form).with_facts(compiled), said
 
 
 def node_to_bytes(compiled: Compiled) -> bytes:
-    """Return a node with its text, IR and callees, for a process that has none of its files.
+    """Return a node with its text, IR and callees as bytes.
 
-    It is the form of an entry: only the same version of Vesper and Python reads it (`source_hash`).
+    They are for a process that has none of its files. It is the form of an entry: only the same version of Vesper and
+    Python reads it (`source_hash`).
     """
     form: dict[str, Any] = {}
     _Entry(None, "", form).with_facts(compiled)
@@ -82,12 +83,15 @@ def node_from_bytes(data: bytes) -> Compiled:
 
 
 def restore_from_bytes(compiled: Compiled) -> Compiled:
-    """Return the node as a warm start has it: written to the bytes of an entry, and read back."""
+    """Return the node as a warm start has it, through the bytes of an entry."""
     return node_from_bytes(node_to_bytes(compiled))
 
 
 def distrust_node(compiled: Compiled) -> str | None:
-    """Return why a node must not run: its file, or that of a node it calls, may be another user's. None if trusted."""
+    """Return why a node must not run, or None if it is trusted.
+
+    Its file, or that of a node it calls, may be another user's.
+    """
     return next((reason for each in sorted(_all_files(compiled)) if (reason := distrust(each))), None)
 
 
@@ -109,7 +113,7 @@ class _Entry:
 
     def with_facts(self, compiled: Compiled) -> Compiled:
         """Return the node with a cache of its facts."""
-        from vesper.compiler.node_bytes import kept
+        from vesper.compiler.node_bytes import encode_part
 
         made: dict[int, tuple[int, Compiled]] = {}
         forms: list[dict[str, Any]] = []
@@ -122,9 +126,9 @@ class _Entry:
                     "text": each.source.text,
                     "hash": each.semantic_hash,
                     "ir": each.ir,
-                    "node": kept(each.node),
-                    "cases": kept(each.cases),
-                    "declared": kept(each.declared),
+                    "node": encode_part(each.node),
+                    "cases": encode_part(each.cases),
+                    "declared": encode_part(each.declared),
                     "callees": [number for number, _ in callees],
                     "files": list(each.files),
                     "http": None if each.http is None else each.http.to_data(),
@@ -180,7 +184,7 @@ def _closure(compiled: Compiled) -> Iterable[Compiled]:
 
 
 def _all_files(compiled: Compiled) -> set[str]:
-    """Return the paths of the node, of the nodes that it calls, and of the libraries that these use."""
+    """Return the paths of a node, of the nodes it calls, and of their libraries."""
     found = {each.path for each in _closure(compiled)}
     return found | {path for each in _closure(compiled) for path, _ in each.files}
 
@@ -213,10 +217,10 @@ def _read_file(path: str) -> bytes | None:
 # -- what a node that reads other files depends on ------------------------------------------------
 
 
-def _depends(path: str, called: Iterable[str]) -> bytes | None:
-    """Return all that decides which nodes are called and which libraries used, and their content.
+def _hash_dependencies(path: str, called: Iterable[str]) -> bytes | None:
+    """Return a hash of all that decides which nodes and libraries are used, and their content.
 
-    None where it cannot be read.
+    None where a file cannot be read.
     """
     root = collection_folder(path)
     parts = [os.fsencode(root)]
@@ -225,7 +229,7 @@ def _depends(path: str, called: Iterable[str]) -> bytes | None:
     for file in sorted(_list_files(root)):
         # A file without the name of a node may declare any id.
         parts.append(os.fsencode(file))
-        if not _is_named(file.rpartition("/")[2]):
+        if not _has_node_name(file.rpartition("/")[2]):
             parts.append(_read_file(file) or b"")
     for file in called:
         found = _read_file(file)
@@ -259,7 +263,7 @@ def _list_files(root: str) -> Iterable[str]:
                 yield f"{folder}/{name}"
 
 
-def _is_named(file: str) -> bool:
+def _has_node_name(file: str) -> bool:
     from vesper.values.node_id import split_node_id
 
     return split_node_id(file.removesuffix(_SUFFIX)) is not None

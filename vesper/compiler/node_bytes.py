@@ -9,7 +9,7 @@ from __future__ import annotations
 from _pickle import PicklingError, Unpickler, UnpicklingError, dumps  # the C part alone
 from typing import Any
 
-__all__ = ["PicklingError", "kept", "restored"]
+__all__ = ["PicklingError", "decode_part", "encode_part"]
 
 _MODULES = frozenset(
     (
@@ -41,12 +41,12 @@ _OTHERS = frozenset(
 )
 
 
-def kept(value: object) -> bytes:
+def encode_part(value: object) -> bytes:
     data: bytes = dumps(value, 5)
     return data
 
 
-def restored(data: bytes) -> Any:
+def decode_part(data: bytes) -> Any:
     import io
 
     return _Reader(io.BytesIO(data)).load()

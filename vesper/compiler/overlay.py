@@ -1,10 +1,10 @@
-"""Compile a node with an overlay of parameters. Nothing of it is cached."""
+"""Compilation of a node with an overlay of parameters. Nothing of it is cached."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from vesper.compiler.callees import Collection, Neighbours, collection_of
+from vesper.compiler.callees import Collection, Neighbours, collection_folder
 from vesper.compiler.compiled import Compiled
 from vesper.compiler.pipeline import compile_file, unreadable
 from vesper.compiler.reading import MAX_BYTES
@@ -16,7 +16,7 @@ from vesper.storage.file_access import read_regular
 
 
 def compile_with_overlay(path: Path, overlay_path: Path) -> tuple[Compiled | None, DiagnosticBag]:
-    """Return the node whose parameters have the entries of an overlay, or the diagnostics of either file."""
+    """Return the node with the parameters of an overlay, or the diagnostics of either file."""
     shown = overlay_path.as_posix()
     try:
         text = read_regular(overlay_path, MAX_BYTES).decode("utf-8")
@@ -30,7 +30,7 @@ def compile_with_overlay(path: Path, overlay_path: Path) -> tuple[Compiled | Non
         return unreadable(shown, "it has too many errors")
     if overlay.bag.sorted():
         return None, overlay.bag
-    neighbours = Neighbours(Collection(collection_of(path), overlay=overlay), (id_of(path),))
+    neighbours = Neighbours(Collection(collection_folder(path), overlay=overlay), (id_of(path),))
     compiled, bag = compile_file(path, neighbours)
     if compiled is not None:
         overlay.report_unused()

@@ -34,7 +34,7 @@ def parameters_of(path: Path, collection: Collection) -> tuple[str, tuple[Parame
         found = Declarations(document.types, Scope(), bag, Neighbours(collection, (node_id,)), node_id)
         found.use(document.uses)
         found.types.resolve_all()
-        own = [found.parameter(each) for each in document.parameters]
+        own = [found.declare_parameter(each) for each in document.parameters]
     except CheckingStopped:
         return None
     return None if bag.has_errors else (node_id, tuple(each for each in own if each is not None))

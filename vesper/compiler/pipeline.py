@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from vesper.compiler.callees import Collection, Neighbours, collection_of
+from vesper.compiler.callees import Collection, Neighbours, collection_folder
 from vesper.compiler.compiled import Compiled
 from vesper.compiler.reading import NotANode, NotText, read_bytes, shown_path, text_of
 from vesper.language.check.ast_to_ir import check_document
@@ -50,7 +50,7 @@ def _compile(
             return None
         document = None if tree is None else build_ast(tree, bag)
         if neighbours is None and (document is not None or bag.has_errors):
-            collection = Collection(collection_of(Path(source.path)))
+            collection = Collection(collection_folder(Path(source.path)))
             neighbours = Neighbours(collection, () if document is None else (document.node_id.text,))
         if document is None:
             from vesper.language.check.remainder import check_remainder  # for a faulty file only

@@ -1,4 +1,7 @@
-"""Read a node's file: its bytes, its text, and the stamp that recognises it without reading."""
+"""Reading of a node's file: its bytes, its text and its stamp.
+
+The stamp recognises an unchanged file without reading it.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ class NotText(Exception):
 
 
 class NotANode(NotText):
-    """The text is not about a node: no line of it may be shown."""
+    """The text is not about a node, so messages must not show its lines."""
 
 
 def text_of(data: bytes) -> str:
@@ -48,19 +51,19 @@ def text_of(data: bytes) -> str:
 
 
 def shown_path(path: str) -> str:
-    """Return a path for messages and JSON: bytes of a name that are not UTF-8 as escapes."""
+    """Return a path for messages and JSON. Bytes of a name that are not UTF-8 become escapes."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def _refuse_odd_name(path: Path) -> None:
-    """Refuse a name that is not UTF-8: no tool could print it, and it is the id of no node."""
+    """Refuse a name that is not UTF-8. No tool could print it, and it is the id of no node."""
     shown = path.as_posix()
     if shown_path(shown) != shown:
         raise OSError(errno.EILSEQ, "its name is not UTF-8", shown)
 
 
 def _refuse_link_out(path: Path) -> None:
-    """Refuse a link that leads out of the collection: its target was not meant to be read, let alone shown."""
+    """Refuse a link that leads out of the collection. Its target was not meant to be read, let alone shown."""
     if not path.is_symlink():
         return
     folder = Path(collection_folder(str(path)))
@@ -92,7 +95,7 @@ def read_stamped(path: Path) -> tuple[bytes, Stamp | None]:
 
 
 def stamp_of(shown: str) -> Stamp | None:
-    """Return the current stamp of a file; None for what is no plain file."""
+    """Return the current stamp of a file; None unless it is a plain file."""
     return _stamp(os.stat(shown))  # noqa: PTH116  # `Path` is measurably slower for a thousand files
 
 

@@ -1,4 +1,4 @@
-"""`[budgets.NAME]`: what requests to models may take in all, for a tenant, for a session, or in a run."""
+"""`[budgets.NAME]`: bounds of all requests to models of a tenant, a session or a run."""
 
 from __future__ import annotations
 

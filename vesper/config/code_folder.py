@@ -1,4 +1,4 @@
-"""Modules that a configuration names, beside its file."""
+"""Import of modules that a configuration names and that lie beside its file."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from vesper.storage.trust import distrust
 
 
 def search_code_folder(config: Config) -> None:
-    """Let imports find modules beside the configuration, which neither `vesper` nor `python -m vesper` searches.
+    """Add the folder of the configuration to the import path, if the configuration names modules.
 
-    The folder comes last, so that its modules do not shadow installed packages. Raises `ConfigError` for a module that
-    may be another user's.
+    Neither `vesper` nor `python -m vesper` searches it. The folder comes last, so that its modules do not shadow
+    installed packages. Raises `ConfigError` for a module that another user may have written.
     """
     secrets = config.parts.secrets
     names_code = bool(config.modules) or (secrets is not None and secrets.function is not None)

@@ -28,7 +28,7 @@ NAMES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class EffectSettings:
     """The settings of all effects."""
 
     providers: Mapping[str, HttpSettings] = field(default_factory=dict)
@@ -45,9 +45,9 @@ class Parts:
     sessions: Mapping[str, SessionSettings] = field(default_factory=dict)
 
 
-def read_parts(top: Table, folder: Path) -> Parts:
+def read_parts(top: Table, folder: Path) -> EffectSettings:
     """Read all tables, so that every mistake is found before anything runs. Raises `ConfigError`."""
-    return Parts(
+    return EffectSettings(
         _providers(top, folder),
         _databases(top, folder),
         _caches(top),

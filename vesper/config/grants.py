@@ -1,4 +1,4 @@
-"""Capabilities: nodes require them, the configuration grants them, and a handle is the proof.
+"""Capabilities: nodes require them, the configuration grants them, and a handle is the proof of a grant.
 
 An effect is performed only for a *handle*: an object that only a mint makes, and that only that mint accepts. Deny by
 default: a node may use the capabilities that it requires *and* that are granted, except those that it or the
@@ -63,10 +63,10 @@ def grant_from_table(table: Table) -> Grant:
 
 
 def refuse_void(node_id: str, declared: Iterable[str], grants: Iterable[Grant]) -> None:
-    """Raise `ConfigError` for a word about this node that can match nothing that is declared.
+    """Raise `ConfigError` for a word of a grant that matches no declared capability of this node.
 
-    An entry for this node alone must match with every word. In an entry for several nodes a word may be for another
-    one: it is an error where it is a misspelling of a capability of this node that no other word names.
+    In an entry for this node alone every word must match. In an entry for several nodes a word may be for another node:
+    it is an error only if it is a misspelling of a capability of this node that no other word names.
     """
     declared = tuple(dict.fromkeys(declared))
     about = [grant for grant in grants if grant.is_for(node_id)]
@@ -79,10 +79,10 @@ def refuse_void(node_id: str, declared: Iterable[str], grants: Iterable[Grant]) 
                 if word.count(".") < 2 or word.endswith(".*") or any(matches_word(word, each) for each in declared):
                     continue
                 if is_alone or any(is_misspelling(word, each) for each in open_to_typing):
-                    raise _void(grant, name, word, node_id, declared)
+                    raise _void_error(grant, name, word, node_id, declared)
 
 
-def _void(grant: Grant, name: str, word: str, node_id: str, declared: tuple[str, ...]) -> ConfigError:
+def _void_error(grant: Grant, name: str, word: str, node_id: str, declared: tuple[str, ...]) -> ConfigError:
     nearest = nearest_word(word, declared)
     if nearest not in declared:
         advice = (
@@ -96,20 +96,20 @@ def _void(grant: Grant, name: str, word: str, node_id: str, declared: tuple[str,
 
 
 def matches_word(word: str, declared: str) -> bool:
-    """Return whether a word and a declared capability, which may end in `*`, have something in common."""
+    """Return whether a word and a declared capability, which may end in `*`, overlap."""
     return covers(word, declared) or covers(declared, word) or declared.startswith(f"{word}.")
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Whether a node may use a capability, and the reason."""
+    """The decision whether a node may use a capability, with its reason."""
 
     is_allowed: bool
     why: str
 
 
 def denied_by(capability: str, node_id: str, grants: Iterable[Grant]) -> str | None:
-    """Return the entry of the configuration that denies a node the capability; None where none does."""
+    """Return the entry of the configuration that denies a node the capability. None if none does."""
     for grant in grants:
         if grant.is_for(node_id):
             for word in grant.deny:
@@ -140,14 +140,14 @@ def judge(
 
 @final
 class Handle:
-    """The right to one capability. Only a mint makes one; a copy is no handle."""
+    """The right to use one capability. Only a mint makes handles, and they cannot be copied."""
 
     __slots__ = ("__weakref__", "capability")
 
     capability: str
 
     def __init__(self) -> None:
-        raise TypeError("a handle is minted by the Host; nobody else can make one")
+        raise TypeError("only the Host can mint a handle")
 
     def __copy__(self) -> NoReturn:
         raise TypeError("a handle cannot be copied")
@@ -191,10 +191,10 @@ class Mint:
         return handles, refused
 
     def denial(self, capability: str, node_id: str) -> str | None:
-        """Return why the configuration denies a called node this capability; None where it does not."""
+        """Return why the configuration denies a called node this capability; None if it does not."""
         return denied_by(capability, node_id, self._grants)
 
     def opens(self, handle: object, capability: str) -> bool:
-        """Return whether this object was minted here for this capability."""
+        """Return whether this mint made this object for this capability."""
         made = self._made.get(id(handle))
         return made is not None and made[0] is handle and made[1] == capability

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from vesper.config.migration import share
+from vesper.config.migration import read_share
 from vesper.config.serve import JwtSettings, KeySettings, read_jwt, read_key, refuse_repeated
 from vesper.effects.settings import Table
 
@@ -22,7 +22,7 @@ _MAX_SECONDS = 1 << 32
 
 @dataclass(frozen=True, slots=True)
 class KernelSettings:
-    """`[kernel]`. Tokens without a name are no setting: they come from the environment, `VESPER_KERNEL_TOKENS`."""
+    """`[kernel]`. Tokens without a name are not set here: they come from the variable `VESPER_KERNEL_TOKENS`."""
 
     host: str = "127.0.0.1"
     port: int = 7443
@@ -54,7 +54,7 @@ class KernelSettings:
     """`[kernel]` stands in the settings: there is a kernel to ask."""
 
     def environment(self) -> dict[str, str]:
-        """Return the settings as the kernel's program reads them, but for `keys`."""
+        """Return the settings as environment variables of the kernel's program, except `keys`."""
         found: dict[str, object] = {
             "LISTEN": f"{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}",
             "STORE": self.store,
@@ -86,9 +86,9 @@ def read_kernel(top: Table, folder: Path) -> KernelSettings:
     keys = tuple(_key(each) for each in table.list_of_tables("keys"))
     jwt = tuple(_jwt(each, folder) for each in table.list_of_tables("jwt"))
     found = KernelSettings(
-        _checked(table, "host", usual.host, read_host),
+        _read_text(table, "host", usual.host, read_host),
         table.integer("port", usual.port, most=65_535),
-        _checked(table, "store", "sqlite:.vesper/kernel.db", lambda text: read_store(text, folder)),
+        _read_text(table, "store", "sqlite:.vesper/kernel.db", lambda text: read_store(text, folder)),
         folder / tls.text("certificate") if has_tls else None,
         folder / tls.text("key") if has_tls else None,
         table.size("max_message", usual.max_message_bytes),
@@ -98,8 +98,8 @@ def read_kernel(top: Table, folder: Path) -> KernelSettings:
         {name: quota.integer(name, 0) for name in _QUOTAS if name in quota}
         | ({"timeout": round(_seconds(quota, "timeout", 0.0, _MAX_SECONDS))} if "timeout" in quota else {}),
         _address(table, "metrics"),
-        _checked(table, "otlp", "", _otlp) or None,
-        share(table, "sample", usual.sample, 0.0, 1.0),
+        _read_text(table, "otlp", "", _otlp) or None,
+        read_share(table, "sample", usual.sample, 0.0, 1.0),
         folder / tls.text("client_ca") if "client_ca" in tls else None,
         keys,
         jwt,
@@ -126,19 +126,19 @@ def _issuer(settings: JwtSettings) -> dict[str, object]:
 
 
 def _key(table: Table) -> KeySettings:
-    _refuse(table, "tenant", "scopes")
+    _refuse_settings(table, "tenant", "scopes")
     return read_key(table)
 
 
 def _jwt(table: Table, folder: Path) -> JwtSettings:
-    _refuse(table, "tenant_claim", "scope_claim")
+    _refuse_settings(table, "tenant_claim", "scope_claim")
     found = read_jwt(table, folder)
     if "://" in found.jwks:
         raise table.error("jwks", "the kernel reads keys from a file only: fetch the URL into one, from time to time")
     return found
 
 
-def _refuse(table: Table, *names: str) -> None:
+def _refuse_settings(table: Table, *names: str) -> None:
     for name in names:
         if name in table:
             raise table.error(name, "callers of a kernel have no tenants and scopes: remove it")
@@ -177,7 +177,7 @@ def read_host(text: str) -> str:
     return text
 
 
-def _checked(table: Table, name: str, default: str, read: Callable[[str], str]) -> str:
+def _read_text(table: Table, name: str, default: str, read: Callable[[str], str]) -> str:
     try:
         return read(table.text(name, default))
     except ValueError as problem:
@@ -185,7 +185,7 @@ def _checked(table: Table, name: str, default: str, read: Callable[[str], str]) 
 
 
 def _seconds(table: Table, name: str, default: float, most: float) -> float:
-    """Return whole seconds: the kernel counts no parts of one."""
+    """Read whole seconds: the kernel has no smaller unit."""
     found = table.seconds(name, default)
     if found != round(found) or found > most:
         raise table.error(name, f"whole seconds are expected, at most {most:,.0f}")

@@ -13,7 +13,7 @@ _MIN_KEY_CHARACTERS = 16
 
 
 def read_keys(keys: Sequence[KeySettings], secret: Callable[[str], str], where: str) -> list[dict[str, object]]:
-    """Return the keys with their digests, for the setting `where`; `secret` reads a secret. Raises `ConfigError`."""
+    """Return the digests of the keys of the setting `where`; `secret` reads a secret. Raises `ConfigError`."""
     found: dict[str, dict[str, object]] = {}
     for n, each in enumerate(keys):
         row = _key(each, secret, f"{where}[{n}].secret")

@@ -1,7 +1,7 @@
 """Locate the configuration of a node, a command or a process.
 
-`VESPER_CONFIG` names the file. Without it, the nearest `vesper.toml` from the working directory upwards counts, and
-after that the nearest from the folder of the node upwards.
+`VESPER_CONFIG` names the file. Without it, the nearest `vesper.toml` from the working directory upwards is used, and
+without one there, the nearest from the folder of the node upwards.
 
 `vesper.load` imports this module on every start: it imports neither `pathlib` nor the readers of the tables before a
 file has to be read.
@@ -27,7 +27,7 @@ MAX_BYTES = 1 << 20
 def nearest_config(
     node_path: str | os.PathLike[str] | None = None, explicit: str | os.PathLike[str] | None = None
 ) -> Path | None:
-    """Return the configuration file to read, or None where there is none.
+    """Return the configuration file to read; None if there is none.
 
     `explicit` takes precedence over `VESPER_CONFIG`. Neither of them has to exist: reading reports a missing file.
     """

@@ -19,7 +19,7 @@ MODES = ("python_only", "shadow_direct", "canary_direct", "dual_verify", "direct
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """The distance at which an output still counts as equal. It has a version and an end."""
+    """The largest difference at which two outputs are still equal. It has a version and an end date."""
 
     field: str
     """`fee`, `lines[].total`."""
@@ -86,12 +86,12 @@ def read_migration(table: Table, folder: Path) -> MigrationSettings:
     nodes = {name: _node(each) for name, each in table.table("nodes").tables().items()}
     found = MigrationSettings(
         table.text("store", f"sqlite:{folder / '.vesper' / 'migration.db'}"),
-        share(table, "canary", usual.canary, 0.01, 0.05),
-        share(table, "sample", usual.sample, 0.0001, 1.0),
-        tuple(_mode(table, "approvals", each) for each in table.texts("approvals", ())),
+        read_share(table, "canary", usual.canary, 0.01, 0.05),
+        read_share(table, "sample", usual.sample, 0.0001, 1.0),
+        tuple(_check_mode(table, "approvals", each) for each in table.texts("approvals", ())),
         table.seconds("refresh", usual.refresh),
         table.seconds("hold", usual.hold),
-        share(table, "follow_cpu", usual.follow_cpu, 0.001, 64.0),
+        read_share(table, "follow_cpu", usual.follow_cpu, 0.001, 64.0),
         table.size("follow_memory", usual.follow_memory),
         cast(Isolation, table.choice("isolation", get_args(Isolation), usual.isolation)),
         table.seconds("retention", usual.retention),
@@ -116,7 +116,7 @@ def read_migration(table: Table, folder: Path) -> MigrationSettings:
 def _node(table: Table) -> NodeMigration:
     found = NodeMigration(
         table.texts("routing_key", ()),
-        share(table, "canary", 0.05, 0.01, 0.05) if "canary" in table else None,
+        read_share(table, "canary", 0.05, 0.01, 0.05) if "canary" in table else None,
         table.choice("max_mode", MODES) if "max_mode" in table else None,
         tuple(_tolerance(name, each) for name, each in table.table("tolerances").tables().items()),
     )
@@ -147,7 +147,7 @@ def _is_positive(text: str) -> bool:
     return number.is_finite() and number > 0
 
 
-def share(table: Table, name: str, default: float, least: float, most: float) -> float:
+def read_share(table: Table, name: str, default: float, least: float, most: float) -> float:
     """Read a share written as a text, such as `5 %` or `0.5 %`."""
     if name not in table:
         return default
@@ -160,7 +160,7 @@ def share(table: Table, name: str, default: float, least: float, most: float) ->
     return found
 
 
-def _mode(table: Table, name: str, mode: str) -> str:
+def _check_mode(table: Table, name: str, mode: str) -> str:
     if mode not in MODES[2:]:
         raise table.error(name, f"one of {', '.join(MODES[2:])} is expected, not `{mode}`")
     return mode

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from vesper.config.migration import share
+from vesper.config.migration import read_share
 from vesper.effects.settings import Table
 from vesper.observe.settings import LOG_FORMATS, ObserveSettings
 
@@ -20,7 +20,7 @@ def read_observe(table: Table, folder: Path) -> ObserveSettings:
     levels = table.table("levels")
     found = ObserveSettings(
         table.text("otlp") if "otlp" in table else None,
-        share(table, "sample", usual.sample, 0.0, 1.0),
+        read_share(table, "sample", usual.sample, 0.0, 1.0),
         table.text("service", usual.service),
         table.seconds("push", usual.push_seconds),
         folder / table.text("directory") if "directory" in table else None,

@@ -119,7 +119,7 @@ class ServeSettings:
 
     @property
     def has_auth(self) -> bool:
-        """True where callers must authenticate."""
+        """Return whether callers must authenticate."""
         return bool(self.keys or self.jwt or (self.tls is not None and self.tls.client_ca is not None))
 
 
@@ -279,7 +279,7 @@ def _is_safe_url(url: str) -> bool:
 
 
 def refuse_repeated(table: Table, name: str, values: Sequence[str]) -> None:
-    """Raise `ConfigError` for a value that is there twice."""
+    """Raise `ConfigError` for a value that occurs twice."""
     for each in values:
         if values.count(each) > 1:
             raise table.error(name, f"`{each}` is there twice: rename or remove one")

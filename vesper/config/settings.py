@@ -14,7 +14,7 @@ from typing import Literal
 
 from vesper.config.budgets import BudgetSettings, read_budgets
 from vesper.config.dashboard import DashboardSettings, read_dashboard
-from vesper.config.effect_tables import NAMES, Parts, read_parts
+from vesper.config.effect_tables import NAMES, EffectSettings, read_parts
 from vesper.config.engine import read_engine
 from vesper.config.grants import Grant, grant_from_table
 from vesper.config.keeper import KeeperSettings, read_keeper
@@ -76,7 +76,7 @@ class PolicySettings:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """All settings."""
+    """All settings of a configuration."""
 
     path: Path | None
     folder: Path
@@ -90,7 +90,7 @@ class Config:
     state_database: str | None = None
     modules: tuple[str, ...] = ()
     """Modules whose import registers the application's own effects."""
-    parts: Parts = field(default_factory=Parts)
+    parts: EffectSettings = field(default_factory=EffectSettings)
     migration: MigrationSettings | None = None
     """None is an empty table."""
     traces: TraceSettings | None = None
@@ -113,20 +113,23 @@ class Config:
     """Limits on what requests to models take."""
     kernel: KernelSettings = field(default_factory=KernelSettings)
 
-    def located(self, path: str) -> Path:
+    def resolve_path(self, path: str) -> Path:
         return self.folder / path
 
-    def migrating(self) -> MigrationSettings:
-        """Return the settings of migration, with the file of SQLite as an absolute path."""
+    def migration_settings(self) -> MigrationSettings:
+        """Return the settings of migration, with an absolute path if the store is SQLite."""
         found = self.migration or read_migration(Table("migration", {}), self.folder)
         return replace(found, store=self.dsn(found.store))
 
-    def tracing(self) -> TraceSettings:
+    def trace_settings(self) -> TraceSettings:
         """Return the settings of traces."""
         return self.traces or default_traces(self.folder)
 
     def sessions_dsn(self, dsn: str | None) -> str:
-        """Return the database of sessions: by default a file beside the journal's, or the journal's on a server."""
+        """Return the DSN of sessions.
+
+        By default it is a file beside the journal's, or the journal's database on a server.
+        """
         if dsn is None:
             journal = self.journal.dsn
             is_file = journal.startswith("sqlite:")
@@ -134,20 +137,23 @@ class Config:
         return self.dsn(dsn)
 
     def dsn(self, dsn: str) -> str:
-        """Return a DSN with the file of SQLite as an absolute path."""
+        """Return a DSN with an absolute path if it names a file of SQLite."""
         if dsn.startswith("sqlite:") and dsn != "sqlite::memory:":
             path = dsn.removeprefix("sqlite:")
-            return f"sqlite:{self.located(path.removeprefix('//'))}"
+            return f"sqlite:{self.resolve_path(path.removeprefix('//'))}"
         return dsn
 
 
 def default_config(folder: Path) -> Config:
-    """Return the settings without a file: nothing is granted."""
+    """Return the settings that hold without a file: nothing is granted."""
     return Config(None, folder, (), JournalSettings(f"sqlite:{folder / '.vesper' / 'journal.db'}"))
 
 
 def read_config(path: Path) -> Config:
-    """Read the settings of a file. Raises `ConfigError` with the line, and for a file that others can have written."""
+    """Read the settings of a file.
+
+    Raises `ConfigError` with the line of a mistake, and for a file that another user may have written.
+    """
     try:
         text = read_regular(path, MAX_BYTES).decode("utf-8").replace("\r\n", "\n")
     except (OSError, UnicodeDecodeError) as error:
@@ -162,7 +168,7 @@ def read_config(path: Path) -> Config:
     except ValueError as error:  # also for a number of thousands of digits
         raise ConfigError(str(path), f"this is no TOML: {error}") from None
     try:
-        return _config(path, values)
+        return _read_values(path, values)
     except ConfigError as error:
         raise _with_line(error, path, text) from None
 
@@ -170,13 +176,13 @@ def read_config(path: Path) -> Config:
 def config_from(values: Mapping[str, object], folder: Path) -> Config:
     """Return the settings of a mapping, for tests and for applications with another source of settings."""
     try:
-        return _config(folder / NAME, values)
+        return _read_values(folder / NAME, values)
     except ConfigError as error:
         dotted = error.where.removeprefix(f"{_TOP}.")
         raise ConfigError(dotted, str(error).removeprefix(f"{error.where}: ")) from None
 
 
-def _config(path: Path, values: Mapping[str, object]) -> Config:
+def _read_values(path: Path, values: Mapping[str, object]) -> Config:
     top = Table(_TOP, values)
     folder = path.parent.resolve()
     grants = values.get("grants", [])
@@ -230,17 +236,20 @@ def _config(path: Path, values: Mapping[str, object]) -> Config:
 
 
 def _check_journal_file(config: Config) -> None:
-    """Refuse another use of the journal's file: two SQLite libraries of one process would damage it."""
+    """Refuse settings in which the journal's file has a second use.
+
+    Two SQLite libraries in one process would damage it.
+    """
     journal = config.dsn(config.journal.dsn)
     if not journal.startswith("sqlite:"):
         return
     used = {f"databases.{name}.dsn": each.path for name, each in config.parts.databases.items() if each.path}
-    used["traces.path"] = config.tracing().path
+    used["traces.path"] = config.trace_settings().path
     for name, sessions in config.parts.sessions.items():
         dsn = config.sessions_dsn(sessions.dsn)
         if dsn.startswith("sqlite:"):
             used[f"sessions.{name}.dsn"] = Path(dsn.removeprefix("sqlite:"))
-    store = config.migrating().store
+    store = config.migration_settings().store
     if store.startswith("sqlite:"):
         used["migration.store"] = Path(store.removeprefix("sqlite:"))
     file = Path(journal.removeprefix("sqlite:")).resolve()
@@ -313,7 +322,7 @@ def _modules(table: Table) -> tuple[str, ...]:
 
 
 def _with_line(error: ConfigError, path: Path, text: str) -> ConfigError:
-    """Return the error with the line of the file that it is about."""
+    """Return the error with the line of the file that it refers to."""
     dotted = error.where.removeprefix(f"{_TOP}.")
     message = str(error).removeprefix(f"{error.where}: ")
     lines = text.splitlines()
@@ -332,7 +341,7 @@ def _with_line(error: ConfigError, path: Path, text: str) -> ConfigError:
 def _line_of(dotted: str, lines: list[str]) -> int | None:
     """Return the line of a setting, or else of its table.
 
-    Good enough for a message: a quoted key with dots is not found.
+    Sufficient for a message: a quoted key with dots is not found.
     """
     wanted = re.sub(r"\[(\d+)\]", r".\1", dotted).split(".")
     table: list[str] = []

@@ -1,4 +1,4 @@
-"""`[[tool_rules]]`: which calls of granted tools are performed, which ask a person, and which are refused."""
+"""`[[tool_rules]]`: which calls of granted tools are performed, need the consent of a person, or are refused."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ANYWHERE = "**"
 
 @dataclass(frozen=True, slots=True)
 class ToolRule:
-    """One `[[tool_rules]]`. The first that applies decides; a call to which none applies is allowed."""
+    """One `[[tool_rules]]`. The first matching rule decides; a call without a matching rule is allowed."""
 
     tools: tuple[str, ...]
     arguments: tuple[tuple[str, str], ...]
@@ -63,7 +63,7 @@ def _rule(table: Table) -> ToolRule:
 
 
 def _texts(value: object, path: str) -> Iterator[str]:
-    """Yield the values at a dotted path as texts; `**` yields every text and number inside."""
+    """Yield the values at a dotted path as texts. `**` yields every text and number inside."""
     if path == ANYWHERE:
         yield from _all_texts(value)
         return

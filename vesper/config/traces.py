@@ -1,11 +1,11 @@
-"""The table `[traces]` of `vesper.toml`: traces of executions that no journal has. Reading it opens nothing."""
+"""The table `[traces]` of `vesper.toml`: traces of executions without a journal. Reading it opens nothing."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from vesper.config.migration import share
+from vesper.config.migration import read_share
 from vesper.effects.settings import Table
 
 _CENTURY = 36_500 * 86_400
@@ -36,7 +36,7 @@ def read_traces(table: Table, folder: Path) -> TraceSettings:
         table.seconds("retention", usual.retention),
         table.integer("max_traces", usual.max_traces, least=1, most=10_000_000),
         table.size("max_size", usual.max_size),
-        share(table, "sample", usual.sample, 0.0001, 1.0),
+        read_share(table, "sample", usual.sample, 0.0001, 1.0),
         table.integer("per_second", usual.per_second, least=1, most=1_000_000),
         table.boolean("watch", usual.watch),
     )

@@ -1,4 +1,4 @@
-"""The tables `[versions.NAME]` of `vesper.toml`: which version a name stands for, and which candidate follows it."""
+"""The tables `[versions.NAME]` of `vesper.toml`: the lead version of a name and its candidate."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 
-from vesper.config.migration import share
+from vesper.config.migration import read_share
 from vesper.effects.settings import Table
 from vesper.values.node_id import split_node_id
 
@@ -15,7 +15,7 @@ _MIN_SHARE = 0.0001
 
 @dataclass(frozen=True, slots=True)
 class VersionSettings:
-    """The versions behind one name."""
+    """The lead and the candidate of one name."""
 
     lead: str
     """Id of the version whose outcome callers get."""
@@ -36,7 +36,7 @@ def _read_name(name: str, table: Table) -> VersionSettings:
     found = VersionSettings(
         _version_of(name, table, "lead"),
         _version_of(name, table, "candidate") if "candidate" in table else None,
-        share(table, "share", 1.0, _MIN_SHARE, 1.0),
+        read_share(table, "share", 1.0, _MIN_SHARE, 1.0),
         table.day("until") if "until" in table else None,
     )
     table.done()

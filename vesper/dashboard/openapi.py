@@ -22,24 +22,24 @@ def api_document(pages: Sequence[Page[Any]], actions: Sequence[Action]) -> dict[
     paths: dict[str, dict[str, object]] = {}
     for page in pages:
         model = typing.get_type_hints(page.read)["return"]
-        paths.setdefault(_address(page.path), {})["get"] = {
+        paths.setdefault(_api_path(page.path), {})["get"] = {
             "operationId": page.name,
             "summary": page.summary,
-            "parameters": [*_of_path(page.path), *map(_of_query, page.parameters)],
+            "parameters": [*_path_parameters(page.path), *map(_query_parameter, page.parameters)],
             "responses": {
-                "200": {"description": page.summary, "content": _json(schemas.of(model))},
+                "200": {"description": page.summary, "content": _json_content(schemas.of(model))},
                 "default": {"$ref": "#/components/responses/Problem"},
             },
         }
     for action in actions:
-        paths.setdefault(_address(action.path), {})["post"] = {
+        paths.setdefault(_api_path(action.path), {})["post"] = {
             "operationId": f"do_{action.name}",
             "summary": action.summary,
             "description": f"Needs the role `{action.role.value}`.",
-            "parameters": _of_path(action.path),
-            "requestBody": {"required": action.needs_reason, "content": _json(_fields(action))},
+            "parameters": _path_parameters(action.path),
+            "requestBody": {"required": action.needs_reason, "content": _json_content(_body_schema(action))},
             "responses": {
-                "200": {"description": "Done.", "content": _json({"$ref": "#/components/schemas/Done"})},
+                "200": {"description": "Done.", "content": _json_content({"$ref": "#/components/schemas/Done"})},
                 "default": {"$ref": "#/components/responses/Problem"},
             },
         }
@@ -80,29 +80,29 @@ def api_document(pages: Sequence[Page[Any]], actions: Sequence[Action]) -> dict[
     }
 
 
-def _address(path: str) -> str:
+def _api_path(path: str) -> str:
     return "/api" + _PARAMETER.sub(r"{\1}", path)
 
 
-def _json(schema: dict[str, object]) -> dict[str, object]:
+def _json_content(schema: dict[str, object]) -> dict[str, object]:
     return {"application/json": {"schema": schema}}
 
 
-def _of_path(path: str) -> list[dict[str, object]]:
+def _path_parameters(path: str) -> list[dict[str, object]]:
     return [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
         for name in _PARAMETER.findall(path)
     ]
 
 
-def _of_query(parameter: Parameter) -> dict[str, object]:
+def _query_parameter(parameter: Parameter) -> dict[str, object]:
     schema: dict[str, object] = {"type": _KINDS[parameter.kind]}
     if parameter.choices:
         schema["enum"] = list(parameter.choices)
     return {"name": parameter.name, "in": "query", "description": parameter.description, "schema": schema}
 
 
-def _fields(action: Action) -> dict[str, object]:
+def _body_schema(action: Action) -> dict[str, object]:
     reason = {"type": "string", "minLength": MIN_REASON_CHARACTERS, "maxLength": MAX_REASON_CHARACTERS}
     return {
         "type": "object",

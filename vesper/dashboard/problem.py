@@ -1,4 +1,7 @@
-"""Problems of a request: status, what is wrong, and what to do. Pages show them; the API sends RFC 9457 problems."""
+"""Problems of a request: status, description and remedy.
+
+Pages show them; the API sends RFC 9457 problems.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ class Problem(VesperError):
 
     @property
     def sentence(self) -> str:
-        """What is wrong with a capital letter, unless it begins with a name such as `fee_v1:`."""
+        """The description with a capital letter, unless it begins with a name such as `fee_v1:`."""
         is_word = self.what.partition(" ")[0].rstrip(",").isalpha()
         return f"{self.what[:1].upper() if is_word else self.what[:1]}{self.what[1:]}."
 

@@ -45,28 +45,28 @@ class _Protocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as the class above
         super().connection_made(transport)
-        self._expect()
+        self._start_deadline()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         cycle: Any = self.cycle  # None before the first request
         if self._is_upgraded or (cycle is not None and not cycle.response_complete):
-            self._relax()
+            self._cancel_deadline()
         elif self._deadline is None:
-            self._expect()
+            self._start_deadline()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._relax()
+        self._cancel_deadline()
         super().connection_lost(exc)
 
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
         self._is_upgraded = True
         super().handle_websocket_upgrade(event)
 
-    def _expect(self) -> None:
+    def _start_deadline(self) -> None:
         self._deadline = self.loop.call_later(HEAD_SECONDS, self.transport.close)
 
-    def _relax(self) -> None:
+    def _cancel_deadline(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None

@@ -1,4 +1,4 @@
-"""What the pages know of a service: its migration store, its spool and its metrics."""
+"""Data of a service for the pages: its migration store, its spool and its metrics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vesper.serve.supervisor import VARIABLE
 
 def open_configured(stores: Stores) -> OpenStore:
     """Return the migration store with its settings. Raises `Unavailable`."""
-    return OpenStore(stores.migration, stores.config.migrating(), is_configured=True)
+    return OpenStore(stores.migration, stores.config.migration_settings(), is_configured=True)
 
 
 def unsent_findings(stores: Stores) -> list[str]:

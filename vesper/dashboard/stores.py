@@ -99,7 +99,10 @@ class Nodes:
 
 
 def require_trusted(compiled: Compiled) -> None:
-    """Raise `Refused` for a node that commands do not run: its file, or that of a callee, may be another user's."""
+    """Raise `Refused` for a node that commands do not run.
+
+    Its file, or that of a callee, may be another user's.
+    """
     from vesper.compiler.load_cache import distrust_node
 
     reason = distrust_node(compiled)
@@ -122,7 +125,7 @@ class Stores:
         """The store of modes, evidence and divergences."""
         from vesper.migration.stores.store import open_store
 
-        dsn = self.config.migrating().store
+        dsn = self.config.migration_settings().store
         remedy = 'Load a node with `vesper.load(NAME, engine="auto")` or `vesper serve` and call it to route it.'
         self._require_file("the migration store", dsn, remedy)
         return self._open("the migration store", lambda: open_store(dsn))
@@ -151,7 +154,7 @@ class Stores:
             journal = None
         return self._open(
             f"traces {journal is not None}",
-            lambda: Traces(TraceStore(self.config.tracing(), self._performers().key_ring()), journal),
+            lambda: Traces(TraceStore(self.config.trace_settings(), self._performers().key_ring()), journal),
         )
 
     def close(self) -> None:
@@ -174,7 +177,7 @@ class Stores:
                 except VesperError as problem:
                     return str(problem)
             case Topic.TRACES:
-                return _stamp_of(self.config.tracing().path), self.version(Topic.JOURNAL)
+                return _stamp_of(self.config.trace_settings().path), self.version(Topic.JOURNAL)
             case Topic.JOURNAL | Topic.AUDIT:
                 dsn = self.config.dsn(self.config.journal.dsn)
                 if dsn.startswith("sqlite:"):
@@ -191,7 +194,10 @@ class Stores:
         return Performers(replace(self.config, modules=()), {})
 
     def opened(self, what: str, make: Callable[[], T]) -> T:
-        """Return what a page uses beside the stores, made once and closed with them. Raises `Unavailable`."""
+        """Return an object that pages use beside the stores.
+
+        It is made once, and closed with them. Raises `Unavailable`.
+        """
         return self._open(what, make)
 
     def _open(self, what: str, make: Callable[[], T]) -> T:
@@ -213,7 +219,7 @@ class Stores:
 
 
 def _stamps(folder: str) -> _Stamp:
-    """Return the stamps of a folder and of those below it; hidden ones are no part of a project."""
+    """Return the stamps of files in a folder and below it; hidden entries are left out."""
     found: _Stamp = {}
     try:
         with os.scandir(folder) as entries:

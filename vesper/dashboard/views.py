@@ -100,7 +100,7 @@ class Views:
 
     def _page(self, request: Request, page: Page[Any], context: Context) -> Response:
         values = _values_of(page, context)
-        return self._rendered(request, page.template, **values, model=_read(page, context))
+        return self._render(request, page.template, **values, model=_read(page, context))
 
     async def _regions(self, request: Request, page: Page[Any], context: Context) -> Response:
         """Return the content of a live page, rendered once for all watchers of a change."""
@@ -117,7 +117,7 @@ class Views:
             self._kept[key] = kept
         text = await asyncio.shield(kept[1])
         own = text.replace(self._token_place, context.csrf)
-        return _tagged(request, text.encode(), "text/html", own.encode())
+        return _tag_answer(request, text.encode(), "text/html", own.encode())
 
     def _region_text(self, page: Page[Any], context: Context, address: str) -> str:
         values = _values_of(page, context)
@@ -129,11 +129,11 @@ class Views:
         async def handle(request: Request) -> Response:
             context = context_of(request)
             data = await run_in_threadpool(lambda: json_bytes(_read(page, context)))
-            return _tagged(request, data, "application/json")
+            return _tag_answer(request, data, "application/json")
 
         return handle
 
-    def _rendered(self, request: Request, template: str, **values: object) -> Response:
+    def _render(self, request: Request, template: str, **values: object) -> Response:
         flash = _read_flash(request)
         theme = request.cookies.get(THEME_COOKIE, "")
         text = self._environment.get_template(template).render(
@@ -154,7 +154,7 @@ class Views:
     def login(self, request: Request, error: str, remedy: str, after: str) -> Response:
         """Return the page of the login."""
         values = {"context": context_of(request), "page": None, "title": "Log in", "topics": ""}
-        return self._rendered(request, "login.html", **values, error=error, remedy=remedy, after=after)
+        return self._render(request, "login.html", **values, error=error, remedy=remedy, after=after)
 
     # -- actions and events -----------------------------------------------------------------------
 
@@ -173,7 +173,7 @@ class Views:
         return handle
 
     async def _openapi(self, request: Request) -> Response:
-        return _tagged(request, self._document, "application/json")
+        return _tag_answer(request, self._document, "application/json")
 
     async def _events(self, request: Request) -> Response:
         names = request.query_params.get("topics", "").split()
@@ -199,7 +199,7 @@ class Views:
         back = urlsplit(request.headers.get("referer", ""))
         is_own = request.method == "POST" and back.netloc == request.headers.get("host")
         address = urlunsplit(("", "", back.path, back.query, "")) if is_own and not back.path.startswith("//") else ""
-        response = self._rendered(request, "problem.html", **values, problem=error, back=address)
+        response = self._render(request, "problem.html", **values, problem=error, back=address)
         response.status_code = error.status
         return response
 
@@ -214,7 +214,7 @@ class Views:
 
 
 class _Assets(StaticFiles):
-    """Files of `static`. An address with a digest changes with the content; others are asked for again."""
+    """Files of `static`. An address with a digest changes with the content; others are requested again."""
 
     def file_response(
         self, full_path: str | os.PathLike[str], stat_result: os.stat_result, scope: Scope, status_code: int = 200
@@ -233,8 +233,11 @@ def _values_of(page: Page[Any], context: Context) -> dict[str, object]:
     return {"context": context, "page": page, "title": page.titled(context.path), "topics": topics}
 
 
-def _tagged(request: Request, data: bytes, kind: str, own: bytes | None = None) -> Response:
-    """Return an answer with a tag of its content; 304 where the caller has it. `own` is the caller's form of it."""
+def _tag_answer(request: Request, data: bytes, kind: str, own: bytes | None = None) -> Response:
+    """Return an answer with a tag of its content; 304 if the caller has that content.
+
+    `own` is the caller's form of the content, without which the content is sent.
+    """
     tag = f'W/"{hashlib.sha256(data).hexdigest()[:32]}"'
     headers = {"etag": tag, "cache-control": "no-cache, private" if kind == "application/json" else "no-store"}
     if tag in [each.strip() for each in request.headers.get("if-none-match", "").split(",")]:

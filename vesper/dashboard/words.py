@@ -13,12 +13,15 @@ _SIZES: Final = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 def queue_place(queue: str) -> str:
-    """Return a queue as a part of a path: in the address of an agent `:` stands for `/`, which proxies take apart."""
+    """Return a queue as a part of a path.
+
+    In the address of an agent `:` replaces `/`, which proxies would split.
+    """
     return _MAILBOX + queue.removeprefix(_MAILBOX).replace("/", ":") if queue.startswith(_MAILBOX) else queue
 
 
 def queue_at(place: str) -> str:
-    """Return the queue of a part of a path."""
+    """Return the queue that a part of a path names."""
     return _MAILBOX + place.removeprefix(_MAILBOX).replace(":", "/") if place.startswith(_MAILBOX) else place
 
 

@@ -1,6 +1,6 @@
 """Evaluate the breakpoints of running services on executions that have ended.
 
-No run stops: its trace is debugged again, by the same session that people use, so a breakpoint means the same. The
+No run stops: its trace is debugged again, by the same session that people use, so breakpoints keep their meaning. The
 files of breakpoints and captures are in `vesper/trace/armed_breakpoints.py`. Services import this module when there is
 a breakpoint (`vesper/api/run_captures.py`).
 """
@@ -25,7 +25,7 @@ _log = logging.getLogger("vesper.debug")
 
 
 class BreakpointEvaluator:
-    """Evaluates the armed breakpoints of one process."""
+    """The evaluation of the armed breakpoints of one process."""
 
     def __init__(self, watch: ArmedWatch) -> None:
         self._watch = watch
@@ -47,8 +47,8 @@ class BreakpointEvaluator:
                 continue  # the run was stopped at this request, and met nothing before it
         return None
 
-    def caught(self, trace: Trace) -> bool:
-        """Return whether an execution meets a breakpoint, and note it in the list of captures."""
+    def capture(self, trace: Trace) -> bool:
+        """Note an execution in the list of captures if it meets a breakpoint; return whether it does."""
         text = self.met_by(trace)
         if text is None:
             return False

@@ -60,6 +60,8 @@ class Commands:
         self.has_refused = False
         """True once a command was unknown or failed."""
         self._last = ""
+        self._has_hit = False
+        """True once a breakpoint was hit."""
         self._commands = {
             "step": Command("step [N]", "go to the next statement, including those inside blocks", self._step, ("s",)),
             "next": Command("next [N]", "go to the next statement outside the current one", self._next, ("n",)),
@@ -183,6 +185,7 @@ class Commands:
         except Unanswered as problem:
             return [*self._render(), "", *str(problem).splitlines()]
         lines = self._enter(moved.inside)
+        self._has_hit |= bool(moved.breakpoints)
         for point in moved.breakpoints:
             if point.kind is Kind.DIVERGENCE:
                 lines += self._divergence_lines()
@@ -196,7 +199,7 @@ class Commands:
 
     def _describe_end(self, is_bounded: bool) -> str:
         points = self.session.breakpoints
-        hint = "; no breakpoint was hit" if points and is_bounded else ""
+        hint = f"; no {'further ' if self._has_hit else ''}breakpoint was hit" if points and is_bounded else ""
         if len(self._sessions) > 1:
             return f"{self.session.compiled.node.node_id} has ended; `out` returns to its caller"
         return f"the execution has ended{hint}" if self.session.stop_of(self.session.leader).path == END else "no more"
@@ -209,7 +212,7 @@ class Commands:
 
     def rows(self) -> list[Row]:
         """Return the rows of the position as they may be shown."""
-        return rows(self.session) if self._masks is None else rows(self.session, self._masks.shown)
+        return rows(self.session) if self._masks is None else rows(self.session, self._masks.mask_stop)
 
     def _divergence_lines(self) -> list[str]:
         return (

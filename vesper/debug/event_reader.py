@@ -34,7 +34,7 @@ class ExecutionOver(Exception):
 
 
 class BodyLeft(Exception):
-    """The body returned or raised. The argument tells whether it returned."""
+    """The body returned or raised. The argument is true if it returned."""
 
 
 class WalkLost(Exception):

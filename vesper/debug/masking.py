@@ -1,4 +1,4 @@
-"""Stops of a sensitive run as they may be shown: values masked by the node's taint flags, as in traces.
+"""Stops of a sensitive run with masks: values are masked by taint flags, as in traces.
 
 An expression could reveal what a mask hides, by its value or by where it stops. One that reads a sensitive name is
 refused.
@@ -32,7 +32,7 @@ class SessionMasks:
     def _of(self, session: Session) -> Masks:
         return self._root.called(session.prefix.rstrip("/")) if session.prefix else self._root
 
-    def shown(self, session: Session, stop: Stop) -> Stop:
+    def mask_stop(self, session: Session, stop: Stop) -> Stop:
         """Return the stop without sensitive values. Conditions stay: they are the path."""
         masks = self._of(session)
         if not masks.is_active:
@@ -47,13 +47,13 @@ class SessionMasks:
             given = hidden
         gives = stop.gives
         if gives is not None:
-            gives = replace(gives, value=_masked(masks, ("step", getattr(stop.statement, "name", "")), gives.value))
+            gives = replace(gives, value=_mask_value(masks, ("step", getattr(stop.statement, "name", "")), gives.value))
         return replace(
             stop,
-            names={key: replace(each, value=_masked(masks, key, each.value)) for key, each in stop.names.items()},
+            names={key: replace(each, value=_mask_value(masks, key, each.value)) for key, each in stop.names.items()},
             request=request,
             given=given,
-            clauses=[_clause(session.compiled.node, masks, each) for each in stop.clauses],
+            clauses=[_mask_clause(session.compiled.node, masks, each) for each in stop.clauses],
             gives=gives,
             fails=stop.fails if stop.fails is None or request is not None else SENSITIVE,
             outcome=None if stop.outcome is None else masks.outcome(stop.outcome),
@@ -63,7 +63,7 @@ class SessionMasks:
         """Raise `SensitiveExpression` if the expression reads a sensitive name."""
         masks = self._of(session)
         for key in () if question is None else question.mentions:
-            if _masked(masks, key, "a value") != "a value":
+            if _mask_value(masks, key, "a value") != "a value":
                 raise SensitiveExpression(
                     f"`{key[1] if key[0] != 'local' else 'a name of the loop'}` is sensitive here, and an expression "
                     "could reveal it; `vesper debug --trace ID --reveal` evaluates it on the machine of the service"
@@ -81,7 +81,7 @@ class SessionMasks:
         return SENSITIVE if masks.is_active and index is None else value if index is None else masks.mark(index, value)
 
 
-def _masked(masks: Masks, key: Key, value: object) -> Any:
+def _mask_value(masks: Masks, key: Key, value: object) -> Any:
     """Return the shown value of a name. Names of loops have no flags of their own."""
     kind, name = key
     if kind == "local":
@@ -89,7 +89,7 @@ def _masked(masks: Masks, key: Key, value: object) -> Any:
     return masks.named(kind, name, value)
 
 
-def _clause(node: ir.Node, masks: Masks, clause: Clause) -> Clause:
+def _mask_clause(node: ir.Node, masks: Masks, clause: Clause) -> Clause:
     known = dict(node.phases()).get(clause.phase, ())
     if clause.index >= len(known) or known[clause.index].text != clause.text:
         return replace(clause, values=dict.fromkeys(clause.values, SENSITIVE))

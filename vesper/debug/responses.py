@@ -76,7 +76,7 @@ class AnswerBook:
     def __init__(self, *sources: Answers, is_live: bool = False) -> None:
         self._sources = sources
         self._is_live = is_live
-        self._is_recorded = any(isinstance(each, Recorded) for each in sources)
+        self._is_recorded = any(isinstance(each, RecordedAnswers) for each in sources)
         self.given: dict[str, Completion] = {}
 
     def answer(self, request: Request) -> Completion:
@@ -205,7 +205,7 @@ class Defaults:
                 return None
 
 
-class Recorded:
+class RecordedAnswers:
     """Answers of a recorded run, and no others."""
 
     def __init__(self, exchanges: Mapping[str, Completion]) -> None:
@@ -221,7 +221,7 @@ _CANCELLED = LimitHit("cancelled")
 class Live:
     """Real effects: a Host performs each request when the debugger passes it.
 
-    Policies, grants and the journal apply as usual. The Host drives a `_Puppet`, a program that makes the debugger's
+    Policies, grants and the journal apply as usual. The Host drives a `_DrivenProgram`, which makes the debugger's
     requests. A wait would suspend the run: `manual` answers it, a sleep ends at once, and the journal has the answer.
     """
 
@@ -240,11 +240,11 @@ class Live:
         self._ran: Ran | None = None
         self._problem: BaseException | None = None
         """Reason for a missing run: it could not start, or its journal failed."""
-        # Only this execution runs on the puppet. Other executions of the prepared node, such as runs taken over from a
+        # Only this execution has this program. Other executions of the prepared node, such as runs taken over from a
         # dead process, must keep the real program.
         prepared = replace(
             host.prepare(compiled, ENGINES[engine].load(compiled), engine),
-            program=_Puppet(compiled.semantic_hash, self._tasks, self._results),
+            program=_DrivenProgram(compiled.semantic_hash, self._tasks, self._results),
         )
         self._thread = threading.Thread(
             target=self._work, args=(lambda: host.run(prepared, inputs, now),), name="vesper-debug", daemon=True
@@ -304,7 +304,7 @@ class _WaitAnswers:
         return None
 
 
-class _Puppet:
+class _DrivenProgram:
     """A program whose executions make the requests that the debugger hands over."""
 
     def __init__(
@@ -331,7 +331,7 @@ class _Puppet:
         limits: Limits | None = None,
         observe: Observer | None = None,
         is_traced: bool = True,
-    ) -> _Puppet:
+    ) -> _DrivenProgram:
         return self
 
     def advance(self, completions: Sequence[Completion]) -> Blocked | Done:

@@ -161,19 +161,19 @@ class Session:
 
         Raises `Unanswered` without moving if a request has no answer.
         """
-        return self._until(lambda _: True)
+        return self._step_until(lambda _: True)
 
     def next(self) -> Move:
         """Move to the next statement that is not inside the current one."""
         depth = self.stop_of(self.leader).depth
-        return self._until(lambda stop: stop.depth <= depth)
+        return self._step_until(lambda stop: stop.depth <= depth)
 
     def out(self) -> Move:
         """Move to the first statement after the enclosing block."""
         depth = self.stop_of(self.leader).depth
-        return self._until(lambda stop: stop.depth < depth)
+        return self._step_until(lambda stop: stop.depth < depth)
 
-    def _until(self, is_there: Callable[[Stop], bool]) -> Move:
+    def _step_until(self, is_there: Callable[[Stop], bool]) -> Move:
         while True:
             self._complete(self.position.stop)
             if self.position.stop >= self._last():
@@ -211,9 +211,9 @@ class Session:
         if not texts:
             return None
         inner = self._session_of(self.stop_of(self.leader, place), call, self.engines)
-        for text, told in texts:
+        for text, shown_as in texts:
             with suppress(BadBreakpoint):  # the callee has no such machine or transition: no stop is possible
-                inner.add_breakpoint(text, told)
+                inner.add_breakpoint(text, shown_as)
         try:
             moved = inner.resume(from_start=True)
         except Unanswered:
@@ -276,14 +276,14 @@ class Session:
 
     # -- breakpoints ------------------------------------------------------------------------------
 
-    def add_breakpoint(self, text: str, told: str | None = None) -> Breakpoint:
+    def add_breakpoint(self, text: str, shown_as: str | None = None) -> Breakpoint:
         """Add a breakpoint; raise `BadBreakpoint` or `BadExpression` and change nothing if it is invalid.
 
         `shown_as` replaces the text that the user sees.
         """
         found = parse_breakpoint(text, self.compiled, self.expressions)
         check_engines(found, len(self.engines))
-        return self._append(found if told is None else replace(found, text=told))
+        return self._append(found if shown_as is None else replace(found, text=shown_as))
 
     def add_watch(self, text: str) -> Breakpoint:
         return self._append(parse_watch(text, self.compiled, self.expressions))
@@ -296,9 +296,11 @@ class Session:
         return found
 
     def _breakpoints_at(self, place: Position) -> tuple[Breakpoint, ...]:
-        return tuple(each for each in self.breakpoints if self._is_hit(each, place) and self._is_meant(each, place))
+        return tuple(
+            each for each in self.breakpoints if self._is_hit(each, place) and self._condition_holds(each, place)
+        )
 
-    def _is_meant(self, point: Breakpoint, place: Position) -> bool:
+    def _condition_holds(self, point: Breakpoint, place: Position) -> bool:
         if point.question is None or point.kind in (Kind.EXPRESSION, Kind.WATCH):
             return True
         return self._is_true(point.question, place)
@@ -333,7 +335,7 @@ class Session:
         found: list[Value] = []
         for side in self.sides:
             names = self.stop_of(side, place).names
-            outcome = self._ask(question, side, names) if question.can_evaluate(names) else None
+            outcome = self._evaluate_on(question, side, names) if question.can_evaluate(names) else None
             found.append(outcome.value["value"] if isinstance(outcome, Returned) else None)
         return found
 
@@ -344,10 +346,10 @@ class Session:
         found: dict[str, Outcome] = {}
         for side in self.sides:
             seen = self._names_of(side)
-            found[side.name] = self._ask(self.expressions.parse(text, seen, None, "print"), side, seen)
+            found[side.name] = self._evaluate_on(self.expressions.parse(text, seen, None, "print"), side, seen)
         return found
 
-    def _ask(self, question: BoundExpression, side: Side, names: Names) -> Outcome:
+    def _evaluate_on(self, question: BoundExpression, side: Side, names: Names) -> Outcome:
         return question.ask(side.engine, names, self.question_limits())
 
     def parse(self, text: str) -> BoundExpression:
@@ -382,7 +384,7 @@ class Session:
         found: dict[str, str] = {}
         for each in self.watches:
             assert each.question is not None
-            outcome = self._ask(each.question, side, names) if each.question.can_evaluate(names) else None
+            outcome = self._evaluate_on(each.question, side, names) if each.question.can_evaluate(names) else None
             found[each.text] = (
                 show(outcome.value["value"])
                 if isinstance(outcome, Returned)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from vesper.compiler import Compiled
-from vesper.debug.responses import AnswerBook, Answers, CaseAnswers, Defaults, Live, ManualAnswers, Recorded
+from vesper.debug.responses import AnswerBook, Answers, CaseAnswers, Defaults, Live, ManualAnswers, RecordedAnswers
 from vesper.debug.session import Session
 from vesper.engines.engine import Completion, Engine, Limits
 from vesper.language.check.cases import Case
@@ -110,4 +110,4 @@ def subject_of_trace(trace: Trace, engines: Sequence[Engine], loader: Loader | N
     compiled = compiled_of(trace.definition)
     exchanges = {each.path: Completion(0, each.value, each.failure) for each in trace.exchanges}
     subject = subject_of_case(compiled, engines, None, dict(trace.inputs), trace.now)
-    return replace(subject, sources=(Recorded(exchanges),), loader=loader or Loader())
+    return replace(subject, sources=(RecordedAnswers(exchanges),), loader=loader or Loader())

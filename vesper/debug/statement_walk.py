@@ -320,7 +320,7 @@ class Walk(StrandWalk):
     def _request(self, request: ir.Request, stop: Stop) -> Computing:
         for part in (*(() if request.key is None else (request.key,)), *(value for _, value in request.arguments)):
             yield from self._read_conditions(part)
-        made, completion = yield from self._made(request)
+        made, completion = yield from self._take_request(request)
         if made is None:
             raise self._failure((*(() if request.key is None else (request.key,)), *(v for _, v in request.arguments)))
         stop.request = made

@@ -24,8 +24,8 @@ from vesper.values.model import Value, in_order
 from vesper.values.types import ArrayOf, MapOf, SetOf, Type
 
 
-class _Ends:
-    """The failure that a statement with strands has, and whether the execution ended in one of them."""
+class _StrandEnds:
+    """The ends of the strands of a statement: the first failure, and whether the execution ended."""
 
     def __init__(self) -> None:
         self._failure: Failure | None = None
@@ -36,8 +36,8 @@ class _Ends:
         return self._is_over or self._failure is not None
 
     @contextmanager
-    def noted(self) -> Iterator[None]:
-        """Note how a strand ends; the others are walked too."""
+    def note_end(self) -> Iterator[None]:
+        """Note how a strand ends, so that the others are walked too."""
         try:
             yield
         except Failure as failure:
@@ -53,7 +53,7 @@ class _Ends:
 
 
 class StrandWalk(EventReader):
-    """The part of the walk that knows strands."""
+    """The part of the walk that follows strands."""
 
     def __init__(
         self, node: ir.Node, engine: Engine, expressions: Expressions, inputs: Mapping[str, object], now: datetime
@@ -77,7 +77,7 @@ class StrandWalk(EventReader):
         raise NotImplementedError
 
     def _gather(self, where: ir.Expression | None) -> Generator[None, None, list[bool]]:
-        """Take the requests of all strands of a statement; return what the `where` of its rounds was.
+        """Take the requests of all strands of a statement; return the results of `where` for its rounds.
 
         Inside another strand there are none: the outermost statement has them all.
         """
@@ -96,10 +96,10 @@ class StrandWalk(EventReader):
 
     def _members(self, parallel: ir.Parallel, depth: int) -> Walking:
         outside, iterations = self._names, self._iterations
-        shown, ends = outside, _Ends()
+        shown, ends = outside, _StrandEnds()
         for member in parallel.members:
             self._names, self._iterations = outside, iterations
-            with ends.noted(), self._inside_strand():
+            with ends.note_end(), self._inside_strand():
                 yield from self._block(member, depth + 1)
             shown = shown | self._names
         self._iterations = iterations
@@ -126,12 +126,12 @@ class StrandWalk(EventReader):
         selected = yield from self._gather(loop.where)
         taken = items if loop.where is None else [each for each, holds in zip(items, selected, strict=False) if holds]
         collected: list[Value] = []
-        outside, iterations, ends = self._names, self._iterations, _Ends()
+        outside, iterations, ends = self._names, self._iterations, _StrandEnds()
         for count, item in enumerate(taken):
             self._names, self._iterations = outside | self._locals(loop, item, {}), f"{iterations}[{count}]"
             if ends.has_any and not self._has_begun(loop):
                 break
-            with ends.noted():
+            with ends.note_end():
                 if count == loop.max:
                     raise Failure(ErrorCode.LOOP_LIMIT.value)
                 with self._inside_strand():
@@ -151,7 +151,7 @@ class StrandWalk(EventReader):
         is_next = isinstance(event, MarkEvent) and any(self._is_part(event.index, each) for each in parts)
         return is_next or self._strands.has_round(self._iterations)
 
-    def _made(self, request: ir.Request) -> Generator[None, None, tuple[Request | None, Completion | None]]:
+    def _take_request(self, request: ir.Request) -> Generator[None, None, tuple[Request | None, Completion | None]]:
         """Return the request that a statement has made, and in a strand its completion."""
         if self._strand_depth:
             return self._strands.take(f"{request.name}{self._iterations}") or (None, None)

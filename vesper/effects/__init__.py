@@ -1,2 +1,4 @@
-"""The effects, each performed for real: HTTP, databases, caches, events, files, secrets, time, chance, and the
-application's own. Only the Host calls them."""
+"""Performers of effects: HTTP, databases, caches, events, files, secrets, time, randomness and custom effects.
+
+Only the Host calls them.
+"""

@@ -1,18 +1,18 @@
-"""What the Host knows of whoever performs an effect.
+"""The interface between the Host and a performer.
 
-A performer is asked with an `Ask` and gives the value of the completion in its Python form (docs/spec/values.md), or
+A performer receives an `Ask` and returns the value of the completion in its Python form (docs/spec/values.md), or
 raises `EffectFailed`. It checks no capability, retries nothing, and writes no journal: the Host does. It may be called
 from any number of threads at once, and in a process that was forked from the one that made it.
 
-Being asked twice for one thing is what classes are about (docs/spec/effects.md). After a crash the Host asks again,
-with `is_repeat`, where the class allows it:
+The effect class determines how a repetition is handled (docs/spec/effects.md). After a crash the Host repeats the
+`Ask`, with `is_repeat`, where the class allows it:
 
 - `read`: the performer does it again.
 - `keyed`: the performer does it under `ask.key`, so that the other side recognises a repeat.
 - `txn`: the performer puts a receipt, named by `ask.receipt`, into the same transaction; where the receipt is there
-  already it gives the value that stands in it and does nothing else.
+  already it returns the value that stands in it and does nothing else.
 - `probe`: `probe` finds out whether it happened.
-- `unsafe`: nobody asks again.
+- `unsafe`: the Host does not repeat it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from vesper.values.types import Type
 
 
 def no_secret(name: str) -> str:
-    """The secrets of whoever may use none."""
+    """Refuse every secret: the `secret` of an execution that may use none."""
     raise EffectFailed("not_found", f"the secret `{name}` may not be used here")
 
 
@@ -53,13 +53,13 @@ class Ask:
     """The text of a secret that the execution may use; raises `EffectFailed` for others."""
     references: Mapping[str, str] | None = None
     """The references that `secret` steps of this execution gave, and the names of their secrets. Another text that
-    looks like a reference is a text: whoever sent it to us must not choose what secret stands in its place."""
+    looks like a reference is a text: its sender must not choose which secret replaces it."""
     is_sensitive: bool = False
     """True where arguments, key or answer hold sensitive data: logs must not repeat them."""
 
     @property
     def receipt(self) -> str:
-        """The name of this effect among all that were ever asked for: of its key, or else of its place."""
+        """Return the name of this effect, unique among all effects. It is made of its key, or else of its place."""
         return (
             f"key:{self.key}"
             if self.effect_class == "keyed" and self.key is not None
@@ -68,8 +68,10 @@ class Ask:
 
 
 class EffectFailed(Exception):
-    """The effect came to nothing: `code` is one that the effect declares. The message is for people and holds no
-    secret."""
+    """An effect ended without a value. `code` is one that the effect declares.
+
+    The message is for people and contains no secret.
+    """
 
     def __init__(
         self, code: str, message: str, *, retry_after: float | None = None, may_have_happened: bool = False
@@ -96,14 +98,16 @@ class Performer(Protocol):
     """Performs one or several effects."""
 
     def perform(self, ask: Ask) -> object:
-        """The value, in its Python form. Raises `EffectFailed`."""
+        """Return the value, in its Python form. Raises `EffectFailed`."""
         ...
 
     def probe(self, ask: Ask) -> object:
-        """Of class `probe`: the value of what happened before, or `NOT_DONE`. Raises `EffectFailed` where nobody
-        can say."""
+        """Return the value of an effect of class `probe` that happened before, or `NOT_DONE`.
+
+        Raises `EffectFailed` where that cannot be determined.
+        """
         ...
 
     def close(self) -> None:
-        """Lets go of connections. It may be used again."""
+        """Close connections. The performer may be used again."""
         ...

@@ -1,7 +1,7 @@
-"""A Redis server as caches and topics use it: a few commands at once, within a time, never tried again.
+"""A Redis server for caches and topics, without retries.
 
-The client of the `redis` package tries again on its own and knows one time-out for each connection. Here the Host tries
-again, and every attempt has its own time; so this goes one level below, to the connections of that package.
+The client of the `redis` package retries by itself and has one timeout for each connection. The Host retries instead,
+and every attempt has its own time; so this module uses the connections of that package directly.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MAX_IDLE = 32
 
 @dataclass(frozen=True, slots=True)
 class RedisAddress:
-    """Where a server is. Its text, for messages, has no password."""
+    """Address of a server. Its text, for messages, has no password."""
 
     host: str
     port: int
@@ -46,8 +46,10 @@ class RedisAddress:
 
     @classmethod
     def from_table(cls, table: Table, url: str) -> RedisAddress:
-        """Of `redis://[user[:password]@]host[:port][/number]`, or `rediss://` for TLS. The text of the URL is never
-        in a message: it may hold a password."""
+        """Read `redis://[user[:password]@]host[:port][/number]`, or `rediss://` for TLS. Raises `ConfigError`.
+
+        The text of the URL is in no message: it may contain a password.
+        """
         try:
             parts = urlsplit(url)
             port, host = parts.port, parts.hostname
@@ -75,7 +77,7 @@ class RedisAddress:
 
 
 class RedisServer:
-    """Sends commands. Any number of threads may use it, and a forked process."""
+    """Sends commands. Safe in threads and after a fork."""
 
     def __init__(self, address: RedisAddress, timeout: float, what: str, password: Callable[[], str] | None) -> None:
         self._address = address
@@ -86,8 +88,11 @@ class RedisServer:
         self._idle: PerProcess[deque[_Connection]] = PerProcess(deque)
 
     def run(self, commands: Sequence[Command], timeout: float | None) -> list[Any]:
-        """Sends all commands together; their answers in order. A command that the server refuses has its error (a
-        `redis.ResponseError`) for its answer. Raises `EffectFailed` with `timeout` or `unavailable`."""
+        """Send all commands together and return their answers in order.
+
+        The answer to a refused command is its error (a `redis.ResponseError`). Raises `EffectFailed` with `timeout` or
+        `unavailable`.
+        """
         import redis
 
         seconds = self._timeout if timeout is None else min(timeout, self._timeout)
@@ -95,10 +100,10 @@ class RedisServer:
         is_sent = False
         connection = None
         try:
-            connection = self._connection(seconds)
+            connection = self._take_connection(seconds)
             is_sent = True
             connection.send_packed_command(connection.pack_commands(commands), check_health=False)
-            answers = [self._answer(connection, deadline) for _ in commands]
+            answers = [self._read_answer(connection, deadline) for _ in commands]
         except (redis.TimeoutError, TimeoutError):
             _close(connection)
             raise EffectFailed(
@@ -124,11 +129,11 @@ class RedisServer:
         return answers
 
     def run_one(self, command: Command, timeout: float | None) -> Any:
-        """The answer to one command; a refusal is `unavailable`, with the words of the server."""
-        return self.checked(self.run([command], timeout)[0])
+        """Return the answer to one command. Raises `EffectFailed` with `unavailable` for a refused one."""
+        return self.check_answer(self.run([command], timeout)[0])
 
-    def checked(self, answer: Any) -> Any:
-        """An answer that is no refusal."""
+    def check_answer(self, answer: Any) -> Any:
+        """Return an answer that is no refusal. Raises `EffectFailed` for a refusal."""
         if isinstance(answer, Exception):
             # A refused command changes nothing: scripts here write last what the others depend on.
             raise EffectFailed("unavailable", f"{self._what}: {self._address} refuses: {_first_line(answer)}")
@@ -139,7 +144,7 @@ class RedisServer:
         while idle:
             _close(idle.pop())
 
-    def _connection(self, seconds: float) -> _Connection:
+    def _take_connection(self, seconds: float) -> _Connection:
         import redis
 
         idle = self._idle.get()
@@ -154,9 +159,9 @@ class RedisServer:
             except (redis.RedisError, OSError):
                 pass  # the server closed it while it was idle: nothing was sent on it, so a new one does
             _close(connection)
-        return self._new(seconds)
+        return self._connect(seconds)
 
-    def _new(self, seconds: float) -> _Connection:
+    def _connect(self, seconds: float) -> _Connection:
         import redis
         from redis.backoff import NoBackoff
         from redis.retry import Retry
@@ -185,7 +190,7 @@ class RedisServer:
             raise
         return connection
 
-    def _answer(self, connection: _Connection, deadline: float) -> Any:
+    def _read_answer(self, connection: _Connection, deadline: float) -> Any:
         import redis
 
         # `can_read` waits for the first byte; what the rest takes is bounded by the time-out of the connection.
@@ -198,7 +203,7 @@ class RedisServer:
 
 
 def require_redis(where: str) -> None:
-    """A `ConfigError` where the package is not installed: when the settings are read, not at the first effect."""
+    """Raise `ConfigError` if the package is not installed: when the settings are read, not at the first effect."""
     try:
         import redis  # noqa: F401
     except ImportError:

@@ -1,4 +1,7 @@
-"""Reading one table of `vesper.toml`: each setting by its kind, none unknown, every mistake with its place."""
+"""Reader of one table of `vesper.toml`.
+
+Each setting has a type, unknown settings are refused, and each error names its place.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ class ConfigError(VesperError):
 
 
 class Table:
-    """A table of the configuration. Whoever reads it calls `done` at the end: what nobody asked for is refused."""
+    """A table of the configuration. Its reader calls `done` at the end, which refuses settings that were not read."""
 
     def __init__(self, where: str, values: Mapping[str, object]) -> None:
         self.where = where
@@ -56,7 +59,7 @@ class Table:
         return self._of(name, str, expected, default)
 
     def day(self, name: str) -> date:
-        """A day as a text, or as TOML has it."""
+        """Read a day: a text, or a date of TOML."""
         expected = "a day such as 2027-01-31"
         if type(self._values.get(name)) is date:
             return self._of(name, date, expected, _UNSET)
@@ -76,7 +79,7 @@ class Table:
         return self._of(name, bool, "true or false", default)
 
     def seconds(self, name: str, default: float = _UNSET) -> float:
-        """A duration such as `30s`, `200ms`, `24h`, `7d`."""
+        """Read a duration such as `30s`, `200ms`, `24h`, `7d`."""
         if name not in self._values and default is not _UNSET:
             self._asked.add(name)
             return default
@@ -87,7 +90,7 @@ class Table:
         return float(found[1]) * _SECONDS[found[2]]
 
     def size(self, name: str, default: int = _UNSET) -> int:
-        """A number of bytes such as `64 KiB`."""
+        """Read a number of bytes such as `64 KiB`."""
         if name not in self._values and default is not _UNSET:
             self._asked.add(name)
             return default
@@ -110,7 +113,7 @@ class Table:
         return found
 
     def table(self, name: str) -> Table:
-        """The table of this name; an empty one where there is none."""
+        """Read the table of this name; an empty one if there is none."""
         return Table(f"{self.where}.{name}", self._of(name, dict, "a table", {}))
 
     def list_of_tables(self, name: str) -> list[Table]:
@@ -121,11 +124,11 @@ class Table:
         return [Table(f"{self.where}.{name}[{n}]", each) for n, each in enumerate(found)]
 
     def tables(self) -> dict[str, Table]:
-        """All values as tables, by name: `[providers.stripe]`, `[providers.paypal]`."""
+        """Return all values as tables by name, such as `[providers.stripe]` and `[providers.paypal]`."""
         return {name: self.table(name) for name in self._values}
 
     def done(self) -> None:
-        """Refuses what nobody asked for."""
+        """Refuse settings that were not read."""
         for name in self._values:
             if name not in self._asked:
                 known = sorted(self._asked | self._looked_for)
@@ -138,7 +141,7 @@ class Table:
         self._asked.add(name)
         if name not in self._values:
             if default is _UNSET:
-                # What nobody has asked for yet may be a setting all the same: this is a question.
+                # A setting that was not read yet may be valid all the same: the hint is a question.
                 slips = suggestions(name, [each for each in self._values if each not in self._asked])
                 hint = f"; is it meant by `{slips[0]}`?" if slips else ""
                 raise ConfigError(self.where, f"`{name}` is missing: {expected}{hint}")
@@ -151,6 +154,6 @@ class Table:
 
 
 def close_to(name: str, among: tuple[str, ...] | list[str]) -> str:
-    """The end of a message about a name that is not among these."""
+    """Return a hint at a name similar to an unknown one, for the end of a message. Empty without one."""
     close = did_you_mean(name, among)
     return f"; {close}" if close else ""

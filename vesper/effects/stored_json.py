@@ -1,10 +1,10 @@
 """Values as JSON text for stores outside the process, and back by the type that a step declares.
 
-The text is the JSON form of docs/spec/values.md, so that a program in another language reads and writes the same. The
-writer is told no type: an effect's argument has none with it, and the value alone decides the form in all cases but
-one. An empty map with keys that are no strings is written as `{}`, and the reader takes that for it.
+The text is the JSON form of docs/spec/values.md, so that a program in another language reads and writes equal texts.
+The writer knows no type: an effect's argument has none, and the value alone decides the form in all cases but one. An
+empty map with keys that are no strings is written as `{}`, and the reader accepts that.
 
-A value comes back as it was: decimals and the numbers of a json with all their places, -0.0 as -0.0.
+A value is read back unchanged: decimals and the numbers of a json with all their places, -0.0 as -0.0.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from vesper.values.types import FLOAT, ArrayOf, MapOf, OptionalOf, Record, SetOf
 
 
 class TooLong(Exception):
-    """The text would be over the limit; nothing of that size was made."""
+    """The text would exceed the limit; it was not completed."""
 
 
 def stored_text(value: Value, limit: int) -> str:
-    """The JSON text of a value. Raises `TooLong` where it would have more than `limit` bytes.
+    """Return the JSON text of a value. Raises `TooLong` for more than `limit` bytes.
 
-    The pieces are counted while they are made: a small value may have parts that are shared, and a text that no
-    memory would hold.
+    The bytes are counted while the text is written: a small value with shared parts may have a text too large for
+    memory.
     """
     pieces: list[str] = []
     left = limit
@@ -112,9 +112,9 @@ class _NotJson(ValueError):
 
 
 def stored_value(type_: Type, text: str, what: str) -> object:
-    """The value that a text spells, in its Python form. `bad_response` where it is none of the type.
+    """Return the value of a JSON text, in its Python form. Raises `EffectFailed` with `bad_response` for another type.
 
-    As everywhere where something comes from outside, fields that a record does not declare are let be.
+    Fields that a record does not declare are ignored, as in all data from outside.
     """
     try:
         form = json.loads(
@@ -126,11 +126,14 @@ def stored_value(type_: Type, text: str, what: str) -> object:
         )
     except (ValueError, RecursionError):
         raise EffectFailed("bad_response", f"{what} is not JSON") from None
-    return checked_value(type_, _fitted(type_, form), what)
+    return checked_value(type_, _fit_form(type_, form), what)
 
 
 def checked_value(type_: Type, given: object, what: str) -> Value:
-    """An object as a value of the type, in its Python form; `bad_response` names the first part that does not fit."""
+    """Return an object as a value of the type, in its Python form.
+
+    Raises `EffectFailed` with `bad_response`, which names the first part that does not fit.
+    """
     return plain(_read(type_, given, what))
 
 
@@ -163,22 +166,24 @@ def _without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return found
 
 
-def _fitted(type_: Type, form: Any) -> object:
-    """What a caller would give for this JSON; what does not fit stays as it is, and is refused as that."""
+def _fit_form(type_: Type, form: Any) -> object:
+    """Return the Python form that a caller would pass for this JSON. Parts that do not fit are unchanged and refused
+    later.
+    """
     match type_, form:
         case OptionalOf(inner), _:
-            return None if form is None else _fitted(inner, form)
+            return None if form is None else _fit_form(inner, form)
         case ((ArrayOf(element) | SetOf(element)), list()):
-            return [_fitted(element, item) for item in form]
+            return [_fit_form(element, item) for item in form]
         case MapOf(key, of), list() if not has_names(key) and all(_is_pair(item) for item in form):
             keys = [pair[0] for pair in form]
             if len(set(map(str, keys))) < len(keys):
                 return form  # a key occurs twice
-            return {pair[0]: _fitted(of, pair[1]) for pair in form}
+            return {pair[0]: _fit_form(of, pair[1]) for pair in form}
         case MapOf(key, of), dict() if has_names(key):
-            return {name: _fitted(of, item) for name, item in form.items()}
+            return {name: _fit_form(of, item) for name, item in form.items()}
         case Record(fields), dict():
-            return {name: _fitted(field, form[name]) for name, field in fields if name in form}
+            return {name: _fit_form(field, form[name]) for name, field in fields if name in form}
         case _ if type_ == FLOAT:
             return input_of_json(type_, form)
         case _:

@@ -1,7 +1,7 @@
-"""Calling what may take too long: in a thread that the caller stops waiting for.
+"""Calls with a time limit: each runs in a thread for which its caller waits.
 
-Python cannot end a thread. A call that outlives its time goes on in its thread, and holds one of the threads until it
-is over; when all are held the next call is refused and not queued. The threads are daemons: a call that never ends
+Python cannot end a thread. A call that exceeds its time continues in its thread, and occupies one of the threads until
+it ends; when all are occupied the next call is refused, not queued. The threads are daemons: a call that never ends
 does not keep the process from ending.
 """
 
@@ -21,11 +21,11 @@ IDLE_SECONDS: Final = 60.0
 
 
 class StillRunning(Exception):
-    """The time is up; the call goes on, and what comes of it nobody hears."""
+    """The time is up. The call continues, and its result is dropped."""
 
 
 class NoThread(Exception):
-    """All threads are held by calls that are under way or have outlived their time. It was not called."""
+    """The call was not made: calls under way, or over their time, occupy all threads."""
 
 
 class _Job:
@@ -82,14 +82,16 @@ class _Threads:
 
 
 class WorkerThreads:
-    """Runs calls within a time. Safe in threads and after a fork."""
+    """Runs calls with a time limit. Safe in threads and after a fork."""
 
     def __init__(self, limit: int = MAX_THREADS) -> None:
         self._threads = PerProcess(lambda: _Threads(limit))
 
     def run(self, call: Callable[[], _Result], seconds: float) -> _Result:
-        """What the call gives or raises. Raises `StillRunning` or `NoThread`. The call sees the caller's context
-        variables."""
+        """Return or raise the outcome of the call. Raises `StillRunning` or `NoThread`.
+
+        The call sees the caller's context variables.
+        """
         context = contextvars.copy_context()
         job = _Job(lambda: context.run(call))
         self._threads.get().submit(job)

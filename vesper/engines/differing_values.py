@@ -57,7 +57,10 @@ def differing_values(type_: Type, left: object, right: object, at: str) -> Itera
 
 
 def is_alike(left: object, right: object) -> bool:
-    """Return `same` for values of unknown type: a dict may be a record, so the order of its keys is ignored."""
+    """Return whether two values of unknown type are equal, as `same` does.
+
+    A dict may be a record, so the order of its keys is ignored.
+    """
     if isinstance(left, dict) and isinstance(right, dict):
         names, others = ({(type(key), key) for key in each} for each in (left, right))
         return names == others and all(is_alike(value, right[key]) for key, value in left.items())

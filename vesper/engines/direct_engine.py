@@ -109,9 +109,9 @@ class TieredEngine:
 def load_documents(
     ir: bytes, callees: Sequence[bytes], tiering: Tiering = INTERPRETED, proven: Sequence[ProvenChecks] = ()
 ) -> DirectProgram:
-    """Load a node from its document and those of all nodes that it calls, without a `Compiled`.
+    """Load a node from its document and those of its callees, without a `Compiled`.
 
-    The plain form leaves out the proven checks.
+    Callees are at any depth. The plain form leaves out the proven checks.
     """
     given: dict[str, Any] = {"proven": proven} if proven else {}
     program = _direct.Program.load(
@@ -129,7 +129,10 @@ def load_documents(
 
 
 def confine(readable: Sequence[str]) -> list[str]:
-    """Confine this process for good (docs/spec/sandbox.md), and return what the kernel lacks. Raises `OSError`."""
+    """Confine this process for good, and return the missing features of the kernel.
+
+    See docs/spec/sandbox.md. Raises `OSError`.
+    """
     return _direct.confine(readable)
 
 
@@ -320,7 +323,7 @@ class DirectProgram(FastEntry):
     def fast_entry_for_many(
         self, unwrap: Unwrap, raises: Raises | None = None
     ) -> Callable[[list[Any]], list[dict[str, Any]]] | None:
-        """Return the same entry for a list of inputs in one call."""
+        """Return an entry like `fast_entry` that takes a list of inputs in one call."""
         entry = self._fast_entries(unwrap, raises)
         return None if entry is None else entry.map
 
@@ -367,7 +370,10 @@ class DirectProgram(FastEntry):
         now: datetime | None = None,
         limits: Limits | None = None,
     ) -> DirectExecution:
-        """Begin as `start`, with a path and a fingerprint under this key of 16 bytes, and without marks."""
+        """Begin as `start`, with a path and a fingerprint, and without marks.
+
+        `key`, of 16 bytes, is the key of the fingerprint.
+        """
         given = limits or DEFAULT_LIMITS
         begun = self._program.start_pathed(inputs, key, now, given.fuel, given.seconds, given.memory)  # type: ignore[arg-type]  # as above
         return DirectExecution(begun)
@@ -395,10 +401,10 @@ class DirectExecution:
         self._has_begun = True
         if step[0] == "blocked":
             if self._observe is not None:
-                self._tell(self._observe, self._execution.marks_from(self._observed))
+                self._report_marks(self._observe, self._execution.marks_from(self._observed))
             return Blocked(tuple([_request(each) for each in step[1]]))
         if self._observe is not None:
-            self._tell(self._observe, step[2][self._observed :])
+            self._report_marks(self._observe, step[2][self._observed :])
         return Done(outcome_from_raw(step[1]), tuple(step[2]))
 
     def path(self) -> bytes:
@@ -409,7 +415,7 @@ class DirectExecution:
         """Return the fingerprint of all values read so far. Raises as `path` does."""
         return self._execution.fingerprint()
 
-    def _tell(self, observe: Observer, marks: _RawMarks) -> None:
+    def _report_marks(self, observe: Observer, marks: _RawMarks) -> None:
         for index, value in marks:
             observe(index, value)
         self._observed += len(marks)
@@ -445,7 +451,7 @@ def outcome_from_raw(raw: _RawOutcome) -> Outcome:
 
 
 def outcome_of_raw(raw: _RawOutcome) -> Outcome:
-    """Return the outcome of a raw one, for callbacks that the engine calls itself."""
+    """Return the outcome of a raw outcome, for callbacks from the extension."""
     return outcome_from_raw(raw)
 
 

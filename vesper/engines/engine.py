@@ -1,4 +1,4 @@
-"""The Engine protocol: all that the verifier, the controller, the debugger and the commands know of an engine.
+"""The Engine protocol, through which all other components use an engine.
 
 A program is `call`ed for its outcome, and `start`ed to be observed: an execution is advanced with the completions of
 its requests until it is done. An engine never performs an effect; it makes requests. Executions of pure programs never
@@ -91,7 +91,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """The result of a request: a value in its Python form, or the code of a failure."""
+    """The result of a request in its Python form, or a failure code."""
 
     id: int
     result: object = None
@@ -194,13 +194,17 @@ class FastEntry(ABC):
     def fast_entry_for_many(
         self, unwrap: Unwrap, raises: Raises | None = None
     ) -> Callable[[list[Any]], list[dict[str, Any]]] | None:
-        """Return the same function for a list of inputs; an exception has a note of the place."""
+        """Return an entry like `fast_entry` that takes a list of inputs.
+
+        An exception has a note with the position of its input.
+        """
         return None
 
     def json_entry(self, explain: Callable[[bytes, bytes], bytes] | None = None) -> Callable[..., bytes] | None:
-        """Return a function from JSON text, and `now` where the node takes it, to the outcome as canonical JSON.
+        """Return a function from JSON text to the outcome as canonical JSON.
 
-        `explain` adds texts to an outcome without outputs, from it and the JSON text.
+        It also takes `now` where the node takes it. `explain` adds texts to an outcome without outputs, from it and the
+        JSON text.
         """
         return None
 
@@ -228,7 +232,7 @@ class ModalProgram(Repeatable):
 
 
 class Unobserved:
-    """Marks a `Program` whose executions have no marks: it only repeats what an observed program runs."""
+    """Marker of a `Program` whose executions have no marks. It only repeats executions of an observed program."""
 
 
 class Engine(Protocol):

@@ -38,12 +38,12 @@ def fuel_bound(node: ir.Node, callees: Mapping[str, int]) -> int:
 
 
 def memory_bound(node: ir.Node, callees: Mapping[str, int]) -> int:
-    """Return the bytes that the values of its loops take at most, if no call is large."""
+    """Return the most bytes that a node's loops take, if no call is large."""
     return _MemoryBounds(node, callees).of_node()
 
 
 def loop_bounds(node: ir.Node) -> Mapping[str, int]:
-    """Return the most rounds of each loop of a node, by name."""
+    """Return the maximum number of rounds of each loop of a node, by name."""
     bounds = _Bounds(node, dict.fromkeys((each.node for each in node.calls), 0))
     bounds.of_node()
     return bounds.rounds
@@ -137,15 +137,15 @@ class _Bounds:
         return before + taken * self._unit_of_loop(loop) + conditions + rounds * inside + strands
 
     def _unit_of_strands(self, count: int) -> int:
-        """Return the cost of open strands beside what they evaluate."""
+        """Return the cost of open strands without their expressions."""
         return 0
 
     def _unit_of_loop(self, loop: ir.Loop) -> int:
-        """Return the cost of a round beside what it evaluates."""
+        """Return the cost of a round without its expressions."""
         return 1
 
     def _unit_of_for(self, loop: ir.For) -> int:
-        """Return the cost of an item beside what is evaluated for it."""
+        """Return the cost of an item without its expressions."""
         return 1
 
     # -- expressions ------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ class _Bounds:
     def _cost(self, root: ir.Expression) -> int:
         for part in ir.walk(root):
             # Operands precede their operation, and the value of a name precedes its uses.
-            self._found[part.index] = self._own_cost(part), min(self._own_size(part), _most(part.type))
+            self._found[part.index] = self._own_cost(part), min(self._own_size(part), _max_length(part.type))
         return self._found[root.index][0]
 
     def _size(self, expression: ir.Expression) -> int:
@@ -219,7 +219,7 @@ class _Bounds:
 
 
 class _MemoryBounds(_Bounds):
-    """The same in bytes: an item costs the price of what the loop keeps of it."""
+    """Bounds in bytes: an item costs the price of the values that its loop keeps."""
 
     def _unit_of_loop(self, loop: ir.Loop) -> int:
         return 0 if loop.collect is None else max_price(price_collected(loop))
@@ -235,7 +235,7 @@ class _MemoryBounds(_Bounds):
         return max_price(price) + groups + (0 if loop.key is None else max_price(price_key(loop)))
 
 
-def _most(type_: Type) -> int:
+def _max_length(type_: Type) -> int:
     """Return the maximum length of a value of this type."""
     match without_null(type_):
         case SetOf(Enum(members)) | MapOf(Enum(members), _):

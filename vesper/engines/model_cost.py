@@ -1,4 +1,6 @@
-"""Worst case of a node before it runs: requests to models, tokens, money and time, from its bounded loops and policies.
+"""Worst case of a node before it runs: model requests, tokens, money and time.
+
+It follows from the node's bounded loops and policies.
 
 A request has at most the tokens of its bytes, or those of the model's context; an answer at most `max_tokens`. Attempts
 and fallback models are added up, alternatives count as the larger one, and a budget that blocks is never exceeded.
@@ -29,7 +31,7 @@ _MICROSECONDS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class ModelTerms:
-    """Prices and limits of a model, with those that are asked where it fails."""
+    """Prices and limits of a model, with its fallback models."""
 
     name: str
     prices: tuple[tuple[Decimal, Decimal], ...]
@@ -40,7 +42,7 @@ class ModelTerms:
     fallback: tuple[ModelTerms, ...] = ()
 
     def most(self, input_tokens: Decimal, output_tokens: Decimal) -> Decimal:
-        """Return the most that so many tokens cost."""
+        """Return the highest price of this many tokens."""
         return max(
             _times(input_tokens, _EXACT.divide(of_input, _A_MILLION))
             + _times(output_tokens, _EXACT.divide(of_output, _A_MILLION))
@@ -50,7 +52,7 @@ class ModelTerms:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The most of everything that a part of a node uses."""
+    """Upper bounds of the requests, tokens, money and time of a part of a node."""
 
     requests: Decimal = _ZERO
     input_tokens: Decimal = _ZERO
@@ -66,27 +68,28 @@ class Cost:
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: Cost) -> Cost:
-        return self._joined(
-            other, [own + others for own, others in zip(self._amounts(), other._amounts(), strict=True)]
-        )
+        return self._join(other, [own + others for own, others in zip(self._amounts(), other._amounts(), strict=True)])
 
     def or_other(self, other: Cost) -> Cost:
         """Return the larger amounts of two alternatives."""
-        return self._joined(other, list(map(max, self._amounts(), other._amounts())))
+        return self._join(other, list(map(max, self._amounts(), other._amounts())))
 
     def times(self, count: Decimal) -> Cost:
         """Return the cost of `count` executions."""
-        return self._with([_times(each, count) for each in self._amounts()], self.budgets).within()
+        return self._from_amounts([_times(each, count) for each in self._amounts()], self.budgets).within()
 
     def within(self, budgets: Iterable[Budget] | None = None) -> Cost:
-        """Return the cost where budgets hold; those that it has by itself by default."""
+        """Return the cost within budgets, by default within its own."""
         found = self
         for each in self.budgets if budgets is None else budgets:
-            found = found._limited(each)
+            found = found._limit(each)
         return found
 
-    def _limited(self, budget: Budget) -> Cost:
-        """Return the cost within a budget. Its `calls` do not limit requests: refused ones do not count for it."""
+    def _limit(self, budget: Budget) -> Cost:
+        """Return the cost within a budget.
+
+        Its `calls` do not limit requests, because refused requests are not charged to it.
+        """
         if budget.on_exceeded != "block":
             return self
         tokens = INFINITE if budget.tokens is None else Decimal(budget.tokens)
@@ -101,18 +104,18 @@ class Cost:
         return self.requests, self.input_tokens, self.output_tokens, self.usd, self.time_us
 
     @staticmethod
-    def _with(amounts: Sequence[Decimal], budgets: frozenset[Budget]) -> Cost:
+    def _from_amounts(amounts: Sequence[Decimal], budgets: frozenset[Budget]) -> Cost:
         requests, input_tokens, output_tokens, usd, time_us = amounts
         return Cost(requests, input_tokens, output_tokens, usd, time_us, budgets)
 
-    def _joined(self, other: Cost, amounts: Sequence[Decimal]) -> Cost:
+    def _join(self, other: Cost, amounts: Sequence[Decimal]) -> Cost:
         shared = self.budgets & other.budgets if self.requests and other.requests else self.budgets | other.budgets
-        return self._with(amounts, shared).within()
+        return self._from_amounts(amounts, shared).within()
 
 
 @dataclass(slots=True)
 class CostReport:
-    """Worst case of a node, and what it consists of."""
+    """Worst case of a node, with its parts."""
 
     total: Cost
     steps: dict[str, Cost] = field(default_factory=dict)
@@ -133,7 +136,7 @@ class CompiledNode(Protocol):
 
 
 class UnknownModel(LookupError):
-    """A node asks a model without terms."""
+    """A node requests a model that has no terms."""
 
 
 def cost_of(compiled: CompiledNode, models: Mapping[str, ModelTerms]) -> CostReport:
@@ -156,7 +159,10 @@ class _Walker:
         self._rounds = loop_bounds(compiled.node)
 
     def of_node(self, times: Decimal) -> Cost:
-        """Return the cost of one execution of the node, and note those of `times` executions by step and by model."""
+        """Return the cost of one execution of the node.
+
+        The costs of `times` executions are noted by step and by model.
+        """
         policy = self._node.grants.policy
         found = replace(self._block(self._node.body, times), budgets=frozenset()).within(budgets_of(policy))
         limit = policy.get("total_timeout_us")
@@ -169,12 +175,12 @@ class _Walker:
         return found
 
     def _statement(self, statement: ir.Statement, times: Decimal) -> Cost:
-        own = self._own(statement, times)
+        own = self._statement_cost(statement, times)
         for handler in getattr(statement, "handlers", ()):
             own += self._block(handler.body, times)
         return own
 
-    def _own(self, statement: ir.Statement, times: Decimal) -> Cost:
+    def _statement_cost(self, statement: ir.Statement, times: Decimal) -> Cost:
         match statement:
             case ir.Step():
                 self._sizes.note_step(statement)
@@ -195,12 +201,12 @@ class _Walker:
                 called = _Walker(
                     self._callees[statement.node], f"{self._prefix}{statement.name}/", self._models, self._report
                 )
-                return _counted(called.of_node(times), statement.budgets)
+                return _apply_budgets(called.of_node(times), statement.budgets)
             case _:
                 return Cost()
 
     def _loop(self, loop: ir.Loop, times: Decimal) -> Cost:
-        """Return the cost of the first round, in which the state is known, and of the rest."""
+        """Return the cost of the first round and of the rest. Only in the first round is the state known."""
         rounds = self._rounds.get(loop.name, loop.max)
         bound = Decimal(rounds) if rounds < MAX_ENTRIES else INFINITE
         self._sizes.note_state({each.local: each.value for each in loop.state})
@@ -234,7 +240,7 @@ class _Walker:
             found += part
         found = replace(found, time_us=_time(policy, rule, (terms, *terms.fallback)))
         self._note(self._report.steps, path, found.times(times))
-        return _counted(found, budgets_of(request.policy))
+        return _apply_budgets(found, budgets_of(request.policy))
 
     def _attempt(self, model: ModelTerms, size: RequestSize, path: str) -> Cost:
         """Return the cost of one request to one model."""
@@ -252,8 +258,11 @@ class _Walker:
         table[name] = table.get(name, Cost()) + cost
 
 
-def _counted(cost: Cost, budgets: Sequence[Budget]) -> Cost:
-    """Return a cost that counts for budgets: those of the call hold at once, those of the node for all executions."""
+def _apply_budgets(cost: Cost, budgets: Sequence[Budget]) -> Cost:
+    """Return a cost to which budgets apply.
+
+    Those of the call limit it at once, those of the node limit all executions together.
+    """
     own = [each for each in budgets if each.scope == "call"]
     around = frozenset(each for each in budgets if each.scope != "call")
     return replace(cost, budgets=around if cost.requests else frozenset()).within(own).within()

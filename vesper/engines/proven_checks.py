@@ -41,7 +41,7 @@ def proven_checks(nodes: Iterable[Compiled], source: ProofSource) -> list[Proven
         if proof is not None:
             checks = proof["checks"]
         elif source == "file":
-            checks = _of_file(Path(collection_folder(each.path)) / PROOFS_NAME).get(each.semantic_hash)
+            checks = _read_checks_file(Path(collection_folder(each.path)) / PROOFS_NAME).get(each.semantic_hash)
         if checks is not None:
             found.append(_without_failing(each.node, checks))
     return found
@@ -63,8 +63,8 @@ def _may_fail(part: Expression) -> bool:
     return isinstance(part, Call) and part.op not in _NEVER_FAILS and bool(OPERATIONS[part.op].raises)
 
 
-def _of_file(path: Path) -> dict[str, ProvenChecks]:
-    """Return the proven checks of a committed file by semantic hash; none where there is no file."""
+def _read_checks_file(path: Path) -> dict[str, ProvenChecks]:
+    """Return the proven checks of a committed file by semantic hash. There are none if there is no file."""
     try:
         changed = path.stat().st_mtime_ns
     except FileNotFoundError:

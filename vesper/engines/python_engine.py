@@ -137,14 +137,14 @@ class _LoadedFunction:
         return None
 
     def _characters(self, line: int, column: int) -> int:
-        """Convert a column in bytes of UTF-8, as Python counts, to characters, as the map counts."""
+        """Convert a column in UTF-8 bytes to a column in characters. Python counts bytes, the map counts characters."""
         return len(self._lines[line - 1].encode("utf-8")[:column].decode("utf-8"))
 
 
 def _generate_form(
     compiled: Compiled, form: str, filename: str
 ) -> tuple[str, str, tuple[str, ...], dict[tuple[int, int, int, int], int], CodeType]:
-    """Return the text of a form, its names, its map to the IR, and its code: plain data for the cache."""
+    """Return text, function name, parameters, map to the IR and code of a form. All are plain data for the cache."""
     made = generate_module(compiled.node, form == "traced", form == "metered")
     # Compiled under `annotations` of this module: annotations stay text.
     return made.text, made.function, made.parameters, made.sites, compile(made.text, filename, "exec")
@@ -290,7 +290,7 @@ class PythonProgram(FastEntry):
         return call
 
     def metered_callable(self) -> Callable[..., Any]:
-        """Return the same in the metered form, whose first argument is the caller's meter."""
+        """Return the `callable` of the metered form; its first argument is the caller's meter."""
         loaded = self.form("metered")
         parameters = list(zip(self._declared, loaded.parameters, strict=True))
 
@@ -407,13 +407,13 @@ class PythonProgram(FastEntry):
                 return EngineFault(f"{type(error).__name__}: {error}")
 
     def outside(self, values: Mapping[str, Value]) -> Mapping[str, Value]:
-        """Return values for a caller: a json as plain objects, and no object shared with the module."""
+        """Return values for a caller, with a json as plain objects. No object is shared with the module."""
         if not self._copies:
             return values
         found: dict[str, Value] = {}
         for name, value in values.items():
             kind = type(value)
-            found[name] = value if kind in _THEMSELVES else _entries(value) if kind is dict else plain(value)
+            found[name] = value if kind in _THEMSELVES else _plain_values(value) if kind is dict else plain(value)
         return found
 
     def _failed(self, loaded: _LoadedFunction, code: str, error: Exception) -> Outcome:
@@ -428,7 +428,7 @@ _THEMSELVES = frozenset({str, int, Decimal, bool, type(None), float, bytes, date
 """Types of values that need no conversion."""
 
 
-def _entries(value: Any) -> dict[str, Value]:
+def _plain_values(value: Any) -> dict[str, Value]:
     """Return `plain` of a dict, without the call for values that need no conversion."""
     found: dict[str, Value] = value.copy()
     for name, each in found.items():
@@ -551,24 +551,24 @@ class PythonExecution:
             raise ValueError(f"the execution waits for the completion of request {shown}, in this order")
         first = len(self._answers)
         self._answers += [
-            self._answer(asked, completion)
+            self._read_completion(asked, completion)
             for asked, completion in zip(self._asked[first : first + len(given)], completions, strict=True)
         ]
         self._waiting = waiting[len(given) :]
         if self._waiting:
             return Blocked(self._waiting)
         answers, self._answers = self._answers, []
-        return self._move(answers if self._is_wave else answers[0])
+        return self._resume(answers if self._is_wave else answers[0])
 
-    def _answer(self, asked: AskedFor, completion: Completion) -> object:
+    def _read_completion(self, asked: AskedFor, completion: Completion) -> object:
         """Return the value of a completion, or the failure."""
         if completion.failure is not None:
             return raised.Raised(completion.failure)
         value, is_sound = self._accept_result(asked, completion.result)
         return value if is_sound else raised.Raised(ErrorCode.BAD_RESPONSE.value)
 
-    def _quick_mark(self) -> Callable[[int, Value], Value]:
-        """Append a mark without calling an observer: a loop marks millions of values."""
+    def _make_quick_mark(self) -> Callable[[int, Value], Value]:
+        """Return a callback that appends marks without calling an observer. A loop marks millions of values."""
         note = self._marks.append
 
         def mark(index: int, value: Value) -> Value:
@@ -594,13 +594,15 @@ class PythonExecution:
             return self._done(accepted)
         arguments = program.arguments(self._loaded, accepted, self._now)
         if self._form == "traced":
-            arguments["mark"] = self._quick_mark() if self._observe is None and not program.has_json else self._mark
+            arguments["mark"] = (
+                self._make_quick_mark() if self._observe is None and not program.has_json else self._mark
+            )
         if self._form != "plain":
             arguments["meter"] = self._budget.meter
         if program.is_plain:
             return self._done(program.outcome(self._loaded, partial(self._loaded.function, **arguments)))
         self._steps = self._loaded.function(**arguments)
-        return self._move(None)
+        return self._resume(None)
 
     def _accept_result(self, asked: AskedFor, result: object) -> tuple[object, bool]:
         """Return the result as a value of the declared type, and whether it is one."""
@@ -613,8 +615,8 @@ class PythonExecution:
         values, problems = accept_inputs([("result", type_, None)], {"result": result})
         return values.get("result"), not problems
 
-    def _move(self, answer: object) -> Blocked | Done:
-        """Continue with a result, a failure or those of a wave, until the next requests or the end."""
+    def _resume(self, answer: object) -> Blocked | Done:
+        """Resume with a result, a failure or those of a wave. Returns the next requests, or the end."""
         steps, program = self._steps, self._program
         assert steps is not None
         try:

@@ -1,4 +1,4 @@
-"""Upper bounds of a request to a model, from its IR: the bytes of its JSON, its messages and tools, its answer.
+"""Upper bounds of the size of a model request and its answer, from the IR.
 
 The JSON of a value has at most six bytes for a character of a text, whose length constraints of inputs bound.
 """
@@ -30,7 +30,7 @@ class RequestSize:
 
 
 class SizeReader:
-    """Bounds values of one node. Values of steps are told in program order."""
+    """Bounds of the values of one node. Steps are noted in program order."""
 
     def __init__(self, node: ir.Node) -> None:
         self._inputs = {each.name: each.type for each in node.inputs}
@@ -44,7 +44,7 @@ class SizeReader:
             self._learn(clause.holds)
 
     def note_step(self, step: ir.Step) -> None:
-        """Remember the value of a step. One with a handler may have another value."""
+        """Record the value of a step, unless a handler may replace it."""
         if not step.handlers:
             self._steps[step.name] = step.value
 
@@ -91,27 +91,29 @@ class SizeReader:
                 return None if known is None else self._bytes(known)
             case ir.RecordValue(fields=fields):
                 named = [(name, self._bytes(part)) for name, part in fields]
-                return _added([None if size is None else len(name) + 4 + size for name, size in named], 2)
+                return _add_sizes([None if size is None else len(name) + 4 + size for name, size in named], 2)
             case ir.Array(items=items):
-                return _added([_added([self._bytes(item)], 1) for item in items], 2)
+                return _add_sizes([_add_sizes([self._bytes(item)], 1) for item in items], 2)
             case ir.If(then=then, otherwise=otherwise):
                 sizes = self._bytes(then), self._bytes(otherwise)
                 return None if sizes[0] is None or sizes[1] is None else max(sizes[0], sizes[1])
             case ir.Call(op="json.from_value" | "text.trim", args=(inner,)):
                 return self._bytes(inner)
             case ir.Call(op="text.join", args=(ir.Array(items=items), ir.Literal(value=str(between)))):
-                return _added([self._bytes(item) for item in items], _BYTES_OF_CHARACTER * len(between) * len(items))
+                return _add_sizes(
+                    [self._bytes(item) for item in items], _BYTES_OF_CHARACTER * len(between) * len(items)
+                )
             case ir.Call(op="text.concat" | "array.concat" | "array.append", args=args):
-                return _added([self._bytes(part) for part in args], 1)
+                return _add_sizes([self._bytes(part) for part in args], 1)
             case ir.Call(op="text.from_value", args=(inner,)):
-                return _added([self._bytes(inner)], 2)
+                return _add_sizes([self._bytes(inner)], 2)
             case _:
                 return None
 
     def _bytes_of_input(self, type_: Type, length: int | None) -> int | None:
         if type_ == STRING:
             return None if length is None else _BYTES_OF_CHARACTER * length + 2
-        return _most_bytes(type_)
+        return _max_bytes(type_)
 
     def _items(self, value: ir.Expression | None) -> int | None:
         """Return the most items of a list."""
@@ -129,9 +131,9 @@ class SizeReader:
             case ir.Call(op="json.from_value", args=(inner,)):
                 return self._items(inner)
             case ir.Call(op="array.concat", args=(left, right)):
-                return _added([self._items(left), self._items(right)], 0)
+                return _add_sizes([self._items(left), self._items(right)], 0)
             case ir.Call(op="array.append", args=(left, _)):
-                return _added([self._items(left)], 1)
+                return _add_sizes([self._items(left)], 1)
             case _:
                 return None
 
@@ -160,7 +162,7 @@ def _members(value: ir.Expression) -> dict[str, ir.Expression]:
             return {}
 
 
-def _added(sizes: list[int | None], more: int) -> int | None:
+def _add_sizes(sizes: list[int | None], more: int) -> int | None:
     known = [size for size in sizes if size is not None]
     return sum(known) + more if len(known) == len(sizes) else None
 
@@ -170,16 +172,16 @@ def _size_of(type_: Type, value: object) -> int:
     return len(json.dumps(form, ensure_ascii=True, default=str).encode())
 
 
-def _most_bytes(type_: Type) -> int | None:
+def _max_bytes(type_: Type) -> int | None:
     match type_:
         case OptionalOf(inner):
-            size = _most_bytes(inner)
+            size = _max_bytes(inner)
             return None if size is None else max(size, len("null"))
         case Enum(members):
             return max(_BYTES_OF_CHARACTER * len(member) + 2 for member in members)
         case Record(fields):
-            named = [(name, _most_bytes(each)) for name, each in fields]
-            return _added([None if size is None else len(name) + 4 + size for name, size in named], 2)
+            named = [(name, _max_bytes(each)) for name, each in fields]
+            return _add_sizes([None if size is None else len(name) + 4 + size for name, size in named], 2)
         case _ if type_ == BOOLEAN:
             return len("false")
         case _:

@@ -55,7 +55,7 @@ Comparison: TypeAlias = Agree | ChangedOutcome | NotComparable
 
 @dataclass(frozen=True, slots=True)
 class InterfaceChange:
-    """An input, output or error field that only one version has, or that has another type in each."""
+    """A changed input, output or error field of two versions. Only one version has it, or its types differ."""
 
     kind: Literal["input", "output", "error"]
     name: str
@@ -156,7 +156,7 @@ def _request_parts(request: Request) -> dict[str, object]:
 
 
 class _CommonFields:
-    """Fields of outputs or errors that both versions have, with a type that holds the values of both."""
+    """Output or error fields of both versions, with a type for the values of both."""
 
     def __init__(self, before: Sequence[Output], after: Sequence[Output]) -> None:
         others = {each.name: each.type for each in after}
@@ -181,7 +181,9 @@ class _CommonFields:
 
     def _values(self, values: Mapping[str, Value]) -> dict[str, Value]:
         found = {name: values[name] for name in self.types if name in values}
-        return found if self._is_plain else {name: _within(self.types[name], value) for name, value in found.items()}
+        return (
+            found if self._is_plain else {name: _common_part(self.types[name], value) for name, value in found.items()}
+        )
 
 
 def common_type(left: Type, right: Type) -> Type | None:
@@ -213,23 +215,23 @@ def common_type(left: Type, right: Type) -> Type | None:
             return None
 
 
-def _within(type_: Type, value: Value) -> Value:
-    """Return the part of a value that its common type has."""
+def _common_part(type_: Type, value: Value) -> Value:
+    """Return the part of a value that the common type of two versions has."""
     match type_, value:
         case OptionalOf(inner), _ if value is not None:
-            return _within(inner, value)
+            return _common_part(inner, value)
         case ArrayOf(element), list():
-            return [_within(element, each) for each in value]
+            return [_common_part(element, each) for each in value]
         case MapOf(_, of), dict():
-            return {key: _within(of, each) for key, each in value.items()}
+            return {key: _common_part(of, each) for key, each in value.items()}
         case Record(fields), dict():
-            return {name: _within(of, value[name]) for name, of in fields if name in value}
+            return {name: _common_part(of, value[name]) for name, of in fields if name in value}
         case _:
             return value
 
 
 def interface_changes(before: Node, after: Node) -> tuple[InterfaceChange, ...]:
-    """Return the inputs, outputs and error fields that the versions do not have alike."""
+    """Return the inputs, outputs and error fields that differ between the versions."""
     return (
         *_changed_fields("input", before.inputs, after.inputs),
         *_changed_fields("output", before.outputs, after.outputs),

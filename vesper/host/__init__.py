@@ -1,2 +1,4 @@
-"""The Host: the only one who performs effects. It checks the capability, applies the policies, performs, and writes
-the journal."""
+"""The Host: checks capabilities, applies policies, performs effects and writes the journal.
+
+No other component performs effects.
+"""

@@ -1,4 +1,4 @@
-"""Threads of the Host: each does one thing again and again until it is told to stop."""
+"""Threads of the Host. Each repeats one task until it is stopped."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _log = logging.getLogger("vesper.host")
 
 
 class Repeating:
-    """Calls `work` every so many seconds, in a thread of its own, from `start` to `stop`."""
+    """Calls `work` every `every` seconds in its own thread, from `start` to `stop`."""
 
     def __init__(self, name: str, every: float, work: Callable[[], None]) -> None:
         self._name = name
@@ -20,14 +20,14 @@ class Repeating:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Whoever calls this sees to it that nobody else does meanwhile."""
+        """Start the thread. Callers ensure that no two of them run this at once."""
         if self._thread is None:
             thread = threading.Thread(target=self._repeat, name=self._name, daemon=True)
             thread.start()
             self._thread = thread  # and not before: one that could not be started is not waited for
 
     def stop(self) -> None:
-        """Comes back when nothing of it runs any more."""
+        """Stop the thread and wait for its end."""
         self._stopping.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()

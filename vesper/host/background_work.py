@@ -1,4 +1,4 @@
-"""The contract of work that runs beside a Host until its process ends: keeper, queues, schedules, topics.
+"""The contract of work beside a Host that lasts as long as its process: keeper, queues, schedules, topics.
 
 `vesper serve` and `vesper work` start all of it and stop it in reverse order.
 """
@@ -32,11 +32,11 @@ class BackgroundWork(Protocol):
     """Work of a process; `start` and `stop` are called by one thread, `state` by any."""
 
     def start(self) -> None:
-        """Start the threads; returns at once. A second call changes nothing."""
+        """Start the threads without waiting for them. A second call changes nothing."""
         ...
 
     def stop(self, timeout: float | None = None) -> bool:
-        """Take no more work and wait for the work under way; False where it goes on after `timeout` seconds."""
+        """Take no more work and wait for the work under way. False if it continues after `timeout` seconds."""
         ...
 
     def state(self) -> WorkState: ...

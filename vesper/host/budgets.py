@@ -4,7 +4,7 @@
         node(...)
     spent.used.usd, spent.remaining.calls
 
-A budget holds for the runs that begin in its thread or task, and for the runs that those begin.
+A budget holds for the runs that begin in its thread or task, and for the runs that these begin.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Row: TypeAlias = tuple[str, str, str | None, int | None, int | None, int | None,
 
 @dataclass(frozen=True, slots=True)
 class BudgetAmounts:
-    """Amounts of the four resources; of limits and of what remains None is no limit."""
+    """Amounts of the four resources. In a limit or a remainder, None is unlimited."""
 
     usd: Decimal | None
     tokens: int | None
@@ -71,17 +71,17 @@ class BudgetScope:
 
     @property
     def used(self) -> BudgetAmounts:
-        """What ended requests took; of a name that others share, theirs too."""
+        """Return the amounts of ended requests, including those of other scopes with this name."""
         return self._sum(0)
 
     @property
     def reserved(self) -> BudgetAmounts:
-        """The worst case of requests under way."""
+        """Return the largest possible amounts of requests under way."""
         return self._sum(1)
 
     @property
     def remaining(self) -> BudgetAmounts:
-        """What requests may still take."""
+        """Return the amounts that further requests may use."""
         limit, used, reserved = self.limit, self.used, self.reserved
 
         def left(name: str) -> object:
@@ -91,7 +91,7 @@ class BudgetScope:
         return BudgetAmounts(*(left(name) for name in ("usd", "tokens", "calls", "time")))  # type: ignore[arg-type]
 
     def note_store(self, store: SharedBudgets) -> None:
-        """Note where runs inside it are counted."""
+        """Record a store that counts runs inside the scope."""
         if all(each is not store for each in self._stores):
             self._stores.append(store)
 
@@ -129,10 +129,10 @@ def budget(
     on_exceeded: OnExceeded = "block",
     alert_at: float | None = None,
 ) -> BudgetScope:
-    """Limit what requests to models take in the runs of a `with` block. Raises `ValueError` for an invalid amount.
+    """Limit the requests to models in the runs of a `with` block. Raises `ValueError` for an invalid amount.
 
-    `time` is a duration or seconds. Budgets of one `name` are one in all processes with the same store; one without a
-    name counts from 0.
+    `time` is a duration or seconds. Budgets with one `name` share one count in all processes with one store; a budget
+    without a name begins at 0.
     """
     seconds = time.total_seconds() if isinstance(time, timedelta) else time
     if isinstance(usd, float):
@@ -180,14 +180,14 @@ def set_budgets(host: Host, running: Running, context: RunContext | None) -> Non
 def ambient_rows(
     settings: Mapping[str, BudgetSettings], context: RunContext | None, execution: str, now_us: int
 ) -> list[tuple[Row, bool]]:
-    """Return the budgets around a run, outermost first, each with whether the session completes its key."""
+    """Return the budgets around a run, outermost first. The flag is true if the session completes the key."""
     tenant = None if context is None else context.tenant
-    found = list(_configured(settings.values(), tenant, execution, now_us))
+    found = list(_configured_rows(settings.values(), tenant, execution, now_us))
     found += [(row_of(each.budget, each.key, each.kept_us), False) for each in (context.budgets if context else ())]
     return found
 
 
-def _configured(
+def _configured_rows(
     settings: Iterable[BudgetSettings], tenant: str | None, execution: str, now_us: int
 ) -> Iterator[tuple[Row, bool]]:
     order: Sequence[str] = ("all", "tenant", "session", "run")

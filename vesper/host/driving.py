@@ -1,4 +1,4 @@
-"""The steps of a run around its run loop, on a thread or for a coroutine."""
+"""The steps of a run around its run loop, for a thread or a coroutine."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Replayed(Protocol):
     """Known answers for requests of a run."""
 
     def answer(self, request: Request) -> tuple[object, str | None, str, str] | None:
-        """Return value, failure code, message and trace id; None for a request that must be performed."""
+        """Return value, failure code, message and trace id. None for a request that must be performed."""
         ...
 
     def rename(self, request: Request) -> str | None:
-        """Return the key under which a request is performed in place of its own."""
+        """Return the key that replaces a request's own key; None to keep it."""
         ...
 
 
@@ -39,7 +39,7 @@ KNOWN_ANSWERS: ContextVar[Replayed | None] = ContextVar("known_answers", default
 
 
 def drive(steps: Steps[_Result]) -> _Result:
-    """Run to the end on this thread."""
+    """Drive the steps to their end on this thread."""
     try:
         running, started, size = next(steps)
         try:
@@ -54,7 +54,10 @@ def drive(steps: Steps[_Result]) -> _Result:
 
 
 def send(steps: Steps[_Result], outcome: Outcome | None, error: BaseException | None) -> None:
-    """Continue with what a run came to. Raises `StopIteration` with the result, or the exception of the steps."""
+    """Continue the steps with the result or error of a run.
+
+    Raises `StopIteration` with the result, or the exception of the steps.
+    """
     if error is not None:
         steps.throw(error)
     else:
@@ -63,7 +66,7 @@ def send(steps: Steps[_Result], outcome: Outcome | None, error: BaseException | 
 
 
 def deliver(loop: AbstractEventLoop, answer: Future[Ran], found: Ran | BaseException | None) -> None:
-    """Complete the future of a coroutine, from another thread. An error that nobody waits for is logged."""
+    """Complete the future of a coroutine, from another thread. An error whose caller has gone is logged."""
 
     def complete() -> None:
         if answer.cancelled():

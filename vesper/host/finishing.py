@@ -30,7 +30,7 @@ def quiet_host(settings: Config, finishes: bool) -> Host:
 
 
 def check_can_finish(settings: Config, otherwise: str) -> None:
-    """Refuse to finish executions without grants: each would end as denied."""
+    """Refuse to finish executions without a configuration: without grants each would end as denied."""
     if settings.path is None:
         raise JournalError(
             "there is no vesper.toml from here upwards: without grants a finished execution ends as denied. "
@@ -39,12 +39,12 @@ def check_can_finish(settings: Config, otherwise: str) -> None:
 
 
 def compiled_of(journal: Journal, recorded: Recorded) -> Compiled:
-    """Return the definition that the run began with."""
+    """Return the definition with which the run began."""
     return compiled_from(journal.definition(recorded.summary.semantic_hash))
 
 
 def check_equipped(host: Host, compiled: Compiled) -> None:
-    """Check that the application's own effects and the secrets are available here."""
+    """Check that custom effects and secrets are available in this process."""
     try:
         host.check_equipped(compiled.node, plans_of(compiled))
     except ConfigError as problem:
@@ -70,7 +70,7 @@ def resume_execution(host: Host, summary: Summary, engine: str | None) -> Recove
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An attempt to finish a run."""
+    """The result of an attempt to finish a run."""
 
     summary: Summary
     text: str

@@ -1,10 +1,9 @@
-"""The Host: prepares nodes, runs them, and finishes what others left unfinished.
+"""The Host: prepares nodes, runs them, and finishes abandoned runs.
 
     host = Host.from_file("vesper.toml")
     ran = host.run(host.prepare(compiled, program, "python"), inputs, now)
 
-Any number of threads may use one, and processes that are forked from the one that made it. `close` waits for what is
-running.
+A Host is safe in threads and after a fork. `close` waits for the runs under way.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ from vesper.host.driving import KNOWN_ANSWERS, Replayed, Steps, drive
 from vesper.host.in_doubt import InDoubt
 from vesper.host.keeper import STARTED, Keeper
 from vesper.host.keyed_runs import Repeat, Waiters, claim
-from vesper.host.limits import Door, budgets_of, limits_of_run, open_budgets, open_limits
+from vesper.host.limits import ModelAdmission, budgets_of, limits_of_run, open_budgets, open_limits
 from vesper.host.masking import Masks
 from vesper.host.outcomes import never_began
 from vesper.host.performers import Performers
@@ -54,7 +53,7 @@ from vesper.host.recovery.resuming import RESUMED, Resuming
 from vesper.host.routed import HostedProgram
 from vesper.host.run_context import RunContext, current_context, entered
 from vesper.host.run_metrics import HostWatch, RunTimer
-from vesper.host.run_spans import traced
+from vesper.host.run_spans import drive_traced
 from vesper.host.streaming.coroutine_runs import CoroutineRun
 from vesper.host.streaming.events import Listener, RunEvent
 from vesper.host.waiting import RunWaits
@@ -91,15 +90,15 @@ _log = logging.getLogger("vesper.host")
 
 
 class HostClosed(VesperError):
-    """Somebody asked a Host for a run after it was closed."""
+    """A run was requested from a Host after it was closed."""
 
 
 class Host:
     after_run: Callable[[Prepared, str], None] | None = None
-    """Told of each run that has ended, and its id; for breakpoints of running services. It raises nothing."""
+    """Called with each run that has ended, and its id; for breakpoints of running services. It raises nothing."""
     before_close: Callable[[], None] | None = None
-    """Called when no run is under way any more, while the journal is still open: who was told of the last runs may have
-    to look at them yet. It raises nothing."""
+    """Called when no run is under way any more, while the journal is still open: the last runs may have to be read yet.
+    It raises nothing."""
     _pace = "policies"
     """Application of retries and shared limits: `once` and `immediate` are for tests."""
     _syncs_writes = True
@@ -113,8 +112,8 @@ class Host:
         performers: Mapping[str, Performer] | None = None,
         sources: Sources = SYSTEM_SOURCES,
     ) -> None:
-        """`performers` stand in for those of the configuration, effect by effect, and `sources` for the clocks and the
-        random bytes of the system: for tests. A `journal` that is handed over has its own."""
+        """`performers` replace those of the configuration, effect by effect, for tests. `sources` replace the clocks
+        and random bytes of the system, also for tests. A given `journal` keeps its own."""
         if config is not None and not isinstance(config, Config):
             raise TypeError(
                 f"a Host has settings, not a {type(config).__name__}: "
@@ -130,7 +129,7 @@ class Host:
         self._budgets: SharedBudgets | None = None
         self._performers.open_budgets = partial(budgets_of, ref(self))  # performers that hold a Host keep it for ever
         self._tracing = Tracing(self.config.observe)
-        self._door = Door(self.config.parts.models, self._limits, lambda: self._performers.models)
+        self._admission = ModelAdmission(self.config.parts.models, self._limits, lambda: self._performers.models)
         self._journal = journal
         self._owns_journal = journal is None
         self._prepared: dict[tuple[str, str, str], Prepared] = {}
@@ -149,8 +148,8 @@ class Host:
         redact_with(self.redact)
 
     def _begin_process(self) -> None:
-        """What a process has for itself. A fork leaves no thread behind, and locks as they were: a child starts anew,
-        with the same settings, nodes and performers."""
+        """Create the state that belongs to one process. A fork copies locks as they are and no threads, so a child
+        creates this state again, with the settings, nodes and performers of its parent."""
         self._lock = threading.RLock()
         self._quiet = threading.Condition(self._lock)
         self._when_quiet: list[Callable[[], None]] = []
@@ -163,21 +162,21 @@ class Host:
         self._workers = RunWorkers(self.config.workers)
         every = self.config.journal.lease / 3
         self._leases = Repeating("vesper-leases", every, self._renew)
-        # In a thread of its own: a run that is finished for somebody else may take long, and leases must not wait.
+        # In a thread of its own: finishing the run of another process may take long, and leases must not wait.
         self._chores = Repeating("vesper-recovery", self.config.recovery.every, self._do_chores)
         self.keeper = Keeper(self, self.config.keeper.threads)
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str] | None = None) -> Self:
-        """The Host of a `vesper.toml`: the one named, the one that VESPER_CONFIG names, or the nearest upwards. Where
-        there is none, nothing is granted."""
+        """Return the Host of a `vesper.toml`: of `path`, of `VESPER_CONFIG`, or of the nearest one upwards. Without a
+        file, nothing is granted."""
         return cls(config_for(explicit=path))
 
     # -- preparing --------------------------------------------------------------------------------
 
     def prepare(self, compiled: Compiled, program: Program, engine: str) -> Prepared:
-        """Reads off a node what its runs need. The same node on the same engine is prepared once. Raises `ConfigError`
-        where it asks for something of somebody who is not configured: before half of it is done."""
+        """Prepare the runs of a node on an engine, once for each pair of them. Raises `ConfigError` where the node
+        requests an effect whose target is not configured: before half of a run is done."""
         name = (compiled.semantic_hash, engine, program.served_name if isinstance(program, HostedProgram) else "")
         found = self._prepared.get(name)
         if found is None:
@@ -220,7 +219,7 @@ class Host:
         refused: Mapping[str, str],
         is_joined: bool,
     ) -> PreparedNode:
-        """Return a node in the form of the run loop. Joined runs are part of a transaction of their caller."""
+        """Return a node in the form of the run loop. A joined run is part of its caller's transaction."""
         from vesper._direct import PreparedNode
         from vesper.engines.direct_engine import all_callees
 
@@ -242,8 +241,7 @@ class Host:
         )
 
     def check_equipped(self, node: Node, plans: Plans) -> None:
-        """That the application's own effects that a node asks for are registered by now, and that the secrets that it
-        needs can be had. Raises `ConfigError`."""
+        """Check that the custom effects of a node are registered and its secrets can be read. Raises `ConfigError`."""
         requests = plans.requests.values()
         self._performers.check_registered(requests)
         prefix = "secrets.read."
@@ -261,7 +259,7 @@ class Host:
         return trace_id(self._sources.now_ns(), self._sources.random_bytes)
 
     def moment(self) -> datetime:
-        """When a run starts whose caller does not say: this moment, except in tests."""
+        """Return the start time of a run whose caller gives none: the current time, except in tests."""
         return _EPOCH + timedelta(microseconds=self._sources.now_us())
 
     def run(
@@ -272,10 +270,10 @@ class Host:
         limits: Limits | None = None,
         on_begun: Callable[[Running], None] | None = None,
     ) -> Ran:
-        """Runs a node to its end, for the caller of `run_context`. Raises `JournalError` where the journal cannot be
-        written, and `InDoubt` where the result of a step is unknown; `RunWaits` where the run has left memory to wait;
-        `ModelBusy` where a model with backpressure makes requests wait;
-        `HostClosed` where the Host was closed; `KeyReused` and `KeyRunning` for a key that another run has."""
+        """Run a node to its end, for the caller of `run_context`. Raises `JournalError` if the journal cannot be
+        written, and `InDoubt` if the result of a step is unknown; `RunWaits` if the run has left memory to wait;
+        `ModelBusy` if a model with backpressure makes requests wait; `HostClosed` if the Host was closed; `KeyReused`
+        and `KeyRunning` for a key that another run has."""
         entry = object()
         try:
             self._enter(entry, threading.get_ident())
@@ -304,7 +302,7 @@ class Host:
         on_begun: Callable[[Running], None] | None,
     ) -> Steps[Ran]:
         context = current_context()
-        self._check_door(prepared)
+        self._check_admission(prepared)
         execution = self.new_execution()
         record = None if context is None else claim(self.journal, context, prepared.compiled.node.node_id, execution)
         if isinstance(prepared.program, HostedProgram):
@@ -334,12 +332,12 @@ class Host:
             raise
         if plans.writes and not self._warned:
             self._warn_if_volatile()
-        steps = self._driven(prepared, run, inputs, now, limits, on_begun, is_joined, context)
+        steps = self._drive_run(prepared, run, inputs, now, limits, on_begun, is_joined, context)
         events = self._performers.events
         if events.is_followed(execution):
             events.publish(RunEvent(execution, "run_started", text=prepared.compiled.node.node_id))
         try:
-            outcome = yield from traced(steps, self._tracing, prepared, execution, context)
+            outcome = yield from drive_traced(steps, self._tracing, prepared, execution, context)
         except (InDoubt, JournalError) as error:
             timer.failed("in_doubt" if isinstance(error, InDoubt) else "journal")
             raise
@@ -353,11 +351,11 @@ class Host:
             self.after_run(prepared, execution)
         return Ran(execution, outcome)
 
-    def _check_door(self, prepared: Prepared) -> None:
-        """Raise `ModelBusy` where the run is not to begin now. A replay asks no model."""
+    def _check_admission(self, prepared: Prepared) -> None:
+        """Raise `ModelBusy` if the run must not begin now. A replay requests no model."""
         if self._pace == "policies" and KNOWN_ANSWERS.get() is None:
             now_us = None if self._sources is SYSTEM_SOURCES else self._sources.monotonic_ns() // 1000
-            self._door.check(prepared.compiled.node.node_id, prepared.plans.targets, now_us)
+            self._admission.check(prepared.compiled.node.node_id, prepared.plans.targets, now_us)
 
     def put_run(
         self,
@@ -371,10 +369,8 @@ class Host:
         due_us: int | None = None,
         body: str = "{}",
     ) -> str:
-        """Record a run for a worker of `queue`, by default for a keeper, and return its id.
-
-        Durable on return. Raises `BadInput`, `KeyTaken` for a key that a run has, and `JournalError`.
-        """
+        """Record a run for a worker of `queue`, by default for a keeper, and return its id. The run is durable on
+        return. Raises `BadInput`, `KeyTaken` for a key that another run has, and `JournalError`."""
         node = prepared.compiled.node
         _, refusals = read_inputs(node.declared_inputs, dict(inputs))
         if refusals:
@@ -409,8 +405,8 @@ class Host:
         limits: Limits | None = None,
         on_begun: Callable[[Running], None] | None = None,
     ) -> Ran:
-        """The same for coroutines. Cancelled before anything was changed, the run ends, and drops what it reads; after
-        that it goes on to its end without its caller."""
+        """Run a node as `run` does, for a coroutine. If it is cancelled before the run has changed anything, the run
+        ends and its reads are dropped; later the run continues to its end without its caller."""
         import asyncio
 
         entry = object()
@@ -442,7 +438,7 @@ class Host:
             self._active[entry] = thread
 
     def _leave(self, entry: object) -> None:
-        """Forget a run that has come back; where it was the last one, wake those that wait for that."""
+        """Remove a run that has come back. The last one wakes the threads that wait for a quiet Host."""
         self._active.pop(entry, None)
         if self._active:
             return
@@ -455,13 +451,13 @@ class Host:
             each()
 
     def lull(self, seconds: float) -> bool:
-        """Waits so long, at most, for a moment in which no run is under way; whether there is one."""
+        """Wait at most `seconds` for a moment without a run; return whether there was one."""
         with self._lock:
             return self._quiet.wait_for(lambda: not self._active, seconds)
 
     def when_quiet(self, then: Callable[[], None]) -> bool:
-        """Calls it once, in the thread of the run that ends last, when no run is under way any more; False where none
-        is, and then it is not called."""
+        """Register a callback for the moment when no run is under way. Returns False, without a call, if none is now.
+        It is called once, in the thread of the run that ends last."""
         with self._lock:
             if not self._active:
                 return False
@@ -469,7 +465,7 @@ class Host:
                 self._when_quiet.append(then)
             return True
 
-    def _driven(
+    def _drive_run(
         self,
         prepared: Prepared,
         run: Run,
@@ -484,7 +480,7 @@ class Host:
         auditing = Auditing(prepared.compiled, run, prepared.masks, self._sources, context)
         level = auditing.level
         audit = None if level == "none" else auditing
-        replayed = self._replayed(run)
+        replayed = self._known_answers(run)
         running = prepared.native(is_joined).begin(
             run, inputs, audit, level == "detailed", replayed, threading.get_ident()
         )
@@ -516,7 +512,7 @@ class Host:
                     self._log_fault(error, prepared, run.execution)
                 outcome = EngineFault(self.redact(f"{type(error).__name__}: {error}"))
             ended = running.end(outcome)
-            if mistake is not None:  # it has ended like that: nobody else could finish what is joined to a transaction
+            if mistake is not None:  # the run has ended: no other process could finish a joined one
                 raise mistake
             return ended
         except JournalError as error:
@@ -540,15 +536,15 @@ class Host:
         node_id = prepared.compiled.node.node_id
         _log.error("%s: %s broke\n%s", execution, node_id, self.redact("".join(lines)))
 
-    def _replayed(self, run: Run) -> Replayed | None:
+    def _known_answers(self, run: Run) -> Replayed | None:
         """Return the known answers of a run; a Host that replays has some."""
         return KNOWN_ANSWERS.get()
 
     # -- recovery ---------------------------------------------------------------------------------
 
     def recover(self, engine: str | None = None, limit: int = 100) -> list[Recovered]:
-        """Takes over the runs that nobody works on any more, and finishes them: on `engine`, or on the one that each
-        was begun on. One that cannot be finished is said, and is in nobody's way."""
+        """Take over abandoned runs and finish them: on `engine`, or on the one that each was begun on. A run that
+        cannot be finished is reported, and does not hold up the others."""
         found: list[Recovered] = []
         # Those that are not due stand first, because they are the oldest.
         for summary in self.journal.unfinished(limit + len(self._resuming.deferred)):
@@ -566,26 +562,26 @@ class Host:
         return found
 
     def resume(self, execution: str, engine: str | None = None) -> Recovered:
-        """Finishes one run, or brings it to its next wait. Raises `NotTaken` where another process works on it, or it
-        waits or has ended."""
-        with self._counted():
+        """Finish one run, or bring it to its next wait. Raises `NotTaken` if another process works on it, or it waits
+        or has ended."""
+        with self._count_run():
             return self._resuming.resume(execution, engine)
 
     def prepared_of(self, summary: Summary, inputs: Mapping[str, object], engine: str | None = None) -> Prepared:
-        """Return the definition of a run on an engine; without one as `Resuming.prepared_of` selects it."""
+        """Return the definition of a run on an engine; without `engine` as `Resuming.prepared_of` selects it."""
         return self._resuming.prepared_of(summary, inputs, engine)
 
     def finish(self, run: Run, prepared: Prepared) -> Recovered:
         """Finish a run that this process has taken over, or bring it to its next wait."""
-        with self._counted():
+        with self._count_run():
             return self._resuming.finish(run, prepared)
 
     def keep(self) -> list[Recovered]:
-        """Wake everything that is due and resume what was woken, in this thread, for a Host without its keeper."""
+        """Wake all due waits and resume the woken runs in this thread, for a Host without its keeper."""
         return self.keeper.keep()
 
     @contextmanager
-    def _counted(self) -> Generator[None, None, None]:
+    def _count_run(self) -> Generator[None, None, None]:
         """Count a run of this thread as under way."""
         entry = object()
         try:
@@ -595,16 +591,15 @@ class Host:
             self._leave(entry)
 
     def _is_ours(self, summary: Summary) -> bool:
-        """True where a thread of this process, on this Host or another, is running it: the lease may have run out all
-        the same, because the machine slept or the journal was away."""
+        """Return whether a thread of this process, on this Host or another, executes the run. Its lease may have run
+        out nevertheless, if the machine slept or the journal was unavailable."""
         return summary.owner == self.journal.owner and _OURS.get(summary.execution) == summary.owner
 
     # -- in the background ------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Starts what is done in the background: leases are renewed, what others left is finished, waiting runs are
-        woken, outboxes are emptied, old runs are deleted. The first run does it; a server that may wait long for one
-        calls this."""
+        """Start the background work. It renews leases, finishes abandoned runs, wakes waiting runs, empties outboxes
+        and deletes old runs. The first run starts it; a server calls this because its first run may come late."""
         self._tracing.start()
         with self._lock:
             self._leases.start()
@@ -646,7 +641,7 @@ class Host:
 
     @property
     def journal(self) -> Journal:
-        """The journal of the configuration, opened when it is first needed."""
+        """Return the journal of the configuration, opened at its first use."""
         if self._journal is None:
             with self._lock:
                 if self._journal is None:
@@ -655,7 +650,7 @@ class Host:
 
     @property
     def budgets(self) -> SharedBudgets:
-        """The count of budgets, opened when it is first needed."""
+        """Return the count of budgets, opened at its first use."""
         with self._lock:
             if self._budgets is None:
                 self._budgets = open_budgets(self.config.policies, self.journal)
@@ -673,12 +668,10 @@ class Host:
         runs: Listener | None = None,
         execution: str | None = None,
     ) -> Callable[[], None]:
-        """Call a function with events as they happen; call the result to end that.
-
-        `subscriber` gets each event that runs of this Host publish to a topic in memory, one after the other in a
-        thread; raises `ConfigError` for a topic that is not in memory. `runs` gets the events of the runs themselves,
-        or of one `execution`: chunks of answers, begin and end (`vesper.host.streaming.events`).
-        """
+        """Call a function with events as they happen; call the result to end that. `subscriber` gets each event that
+        runs of this Host publish to a topic in memory, one after the other in a thread; raises `ConfigError` for a
+        topic that is not in memory. `runs` gets the events of the runs themselves, or of one `execution`: chunks of
+        answers, begin and end (`vesper.host.streaming.events`)."""
         if runs is not None:
             return self._performers.events.subscribe(runs, execution)
         if topic is None or subscriber is None:
@@ -694,15 +687,15 @@ class Host:
         return self._performers.sessions(name)
 
     def redact(self, text: str) -> str:
-        """The text without any secret that was read here."""
+        """Return the text without any secret that was read on this Host."""
         return self._performers.secrets.redact(text)
 
     def key_ring(self) -> KeyRing:
-        """The keys that sensitive executions are sealed with."""
+        """Return the keys that encrypt sensitive executions."""
         return self._performers.key_ring()
 
     def knows(self, execution: str) -> bool:
-        """True where the journal has the run; one whose inputs do not fit is in none."""
+        """Return whether the journal has the run. A run whose inputs were refused has no entry."""
         try:
             self.journal.read(execution)
         except UnknownExecution:
@@ -714,8 +707,8 @@ class Host:
         return self._is_closed
 
     def close(self, timeout: float | None = None) -> None:
-        """Takes no more runs, waits for those that are under way, and lets go of connections. Runs that have not come
-        back after `timeout` seconds are left to recovery."""
+        """Refuse new runs, wait for those under way, and close connections. Runs that have not ended after `timeout`
+        seconds are left to recovery."""
         me = threading.get_ident()
         with self._lock:
             if any(each.thread == me for each in self._running.values()):
@@ -741,7 +734,8 @@ class Host:
             self._journal.close()
 
     def _is_quiet_within(self, seconds: float | None) -> bool:
-        """Looks by itself now and then: the last run may have been interrupted before it said that it has ended."""
+        """Wait for a moment without a run; return whether there was one. It also polls: the last run may have been
+        interrupted before it could signal its end."""
         until = None if seconds is None else monotonic() + seconds
         while True:
             left = _LOOK if until is None else until - monotonic()
@@ -768,7 +762,7 @@ class Host:
 
 
 _LOOK = 1.0
-"""Seconds between two looks whether anything runs, where nobody says that it has ended."""
+"""Poll interval, in seconds, of a wait for the last run, for an end that is not signalled."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _HOUR_NS = 3_600_000_000_000
 _HOSTS: WeakSet[Host] = WeakSet()
@@ -777,11 +771,11 @@ _OURS: dict[str, str] = {}
 
 
 def running_host(execution: str) -> Host | None:
-    """Return the Host of this process that is running an execution; for effects that use its journal."""
+    """Return the Host of this process that is running an execution. Effects that use its journal call this."""
     return next((each for each in list(_HOSTS) if execution in each._running), None)
 
 
-def _forked() -> None:
+def _reset_after_fork() -> None:
     forget_runtime()
     _OURS.clear()
     RESUMED.clear()
@@ -797,4 +791,4 @@ def _await_coroutines() -> None:
 
 
 atexit.register(_await_coroutines)
-register(order=Order.HOST, before=hold_runtime, after_in_parent=release_runtime, after_in_child=_forked)
+register(order=Order.HOST, before=hold_runtime, after_in_parent=release_runtime, after_in_child=_reset_after_fork)

@@ -1,4 +1,4 @@
-"""The exception of a run that waits for a person."""
+"""The exception of a run that cannot continue until a person resolves a request."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from vesper.values.vesper_error import VesperError
 
 
 class InDoubt(VesperError):
-    """It is unknown whether the request at this path was performed, so the run cannot continue."""
+    """The request at this path may or may not have been performed, so the run cannot continue."""
 
     def __init__(self, path: str, why: str, execution: str) -> None:
         super().__init__(f"{path}: {why} (execution {execution})")

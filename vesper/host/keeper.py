@@ -40,7 +40,7 @@ _WAKE_BATCH = 200
 
 
 class Keeper:
-    """The keeper of one Host; background work in the sense of `vesper.host.background_work`."""
+    """The keeper of one Host; it implements `vesper.host.background_work`."""
 
     def __init__(self, host: Host, threads: int) -> None:
         self._host = host
@@ -66,7 +66,7 @@ class Keeper:
                 self._thread.start()
 
     def stop(self, timeout: float | None = None) -> bool:
-        """Wake and resume nothing more, and wait for resumed runs; False where some go on after `timeout` seconds."""
+        """Wake and resume no more runs, and wait for resumed ones. False if some continue after `timeout` seconds."""
         self._is_stopping = True
         self._noticed.set()
         until = None if timeout is None else monotonic() + timeout
@@ -86,7 +86,7 @@ class Keeper:
         self._noticed.set()
 
     def keep(self) -> list[Recovered]:
-        """Wake and resume everything that is due, in this thread."""
+        """Wake all due waits and resume their runs, in this thread."""
         self._wake()
         found = [self._resume(*each) for each in self._ready(_WAKE_BATCH)]
         return [each for each in found if each is not None]
@@ -119,7 +119,7 @@ class Keeper:
         return min(_POLL_SECONDS, max(least, (due_us - self._host.now_us()) / 1_000_000))
 
     def _wake(self) -> tuple[int | None, bool]:
-        """Wake what is due; return the next due time, and whether another process woke what was due."""
+        """Wake due waits. Returns the next due time, and whether another process woke those that were due."""
         journal = self._host.journal
         due_us = journal.next_due(list(KINDS))
         is_due = due_us is not None and due_us <= self._host.now_us()
@@ -137,7 +137,7 @@ class Keeper:
     def _ready(self, room: int) -> list[tuple[str, str]]:
         """Return up to `room` woken and started runs, each with its node.
 
-        The order is one of this process: all keepers see the same runs, and few should try the same one first.
+        The order differs between processes: all keepers see these runs, and few should try one of them first.
         """
         journal, deferred = self._host.journal, self._host._resuming.deferred
         most = 4 * room + len(deferred)
@@ -168,7 +168,7 @@ class Keeper:
                 self._under_way[execution] = thread
 
     def _resume(self, execution: str, node_id: str) -> Recovered | None:
-        """Take a run over and drive it; None where another process was faster, or the Host is closed."""
+        """Take a run over and drive it. None where another process was faster, or the Host is closed."""
         from vesper.host.host import HostClosed
 
         with suppress(HostClosed):

@@ -1,6 +1,7 @@
-"""Runs with an idempotency key: a repeat waits for the run that has the key, and returns its recorded outcome.
+"""Runs with an idempotency key.
 
-The journal decides which of several runs has a key (docs/spec/journal.md, *Keys*); all others come here.
+A repeat waits for the run that has the key, and returns its recorded outcome. The journal decides which of several runs
+has a key (docs/spec/journal.md, *Keys*); this module handles the others.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _MAX_PAUSE_SECONDS = 0.1
 
 
 def claim(journal: Journal, context: RunContext, node_id: str, execution: str) -> dict[str, str]:
-    """Return a context as START has it. Raises `KeyTaken` where a run has its key; the first commit decides."""
+    """Return a context in the form of START. Raises `KeyTaken` if a run has its key; the first commit decides."""
     record = context.to_record()
     found = None if context.key is None else journal.keyed(node_id, record)
     if found is not None:
@@ -40,7 +41,7 @@ def claim(journal: Journal, context: RunContext, node_id: str, execution: str) -
 
 
 class Waiters:
-    """The number of repeats that wait."""
+    """A bound on the number of waiting repeats."""
 
     def __init__(self) -> None:
         self._places = threading.Semaphore(MAX_WAITERS)
@@ -58,7 +59,7 @@ class Waiters:
 
 
 class Repeat:
-    """The call of a node whose key another run has."""
+    """A call whose idempotency key another run already has."""
 
     def __init__(
         self,
@@ -84,7 +85,7 @@ class Repeat:
         self._is_waiting = False
 
     def wait(self) -> Ran:
-        """Return the outcome of the run, when it has ended.
+        """Return the outcome of the run when it has ended.
 
         Raises `KeyReused` for other inputs, `KeyRunning` at the end of the caller's time, `RunWaits`, `InDoubt`, and
         the reason for which an abandoned run cannot be finished.
@@ -119,7 +120,7 @@ class Repeat:
             self._execution = summary.execution
             recorded = self._journal.read(summary.execution)
             check_same_inputs(recorded, self._inputs)
-            return self._ended(recorded)
+            return self._read_outcome(recorded)
         if (not is_owned or summary.owner == self._journal.owner) and not summary.is_joined:
             with suppress(NotTaken):  # a thread or a process works on it
                 self._recover(summary)
@@ -139,11 +140,11 @@ class Repeat:
         return pause
 
     def _close(self) -> None:
-        """Give the place of a waiter back."""
+        """Release the place among the waiters."""
         if self._is_waiting:
             self._waiters.leave()
 
-    def _ended(self, recorded: Recorded) -> Ran | None:
+    def _read_outcome(self, recorded: Recorded) -> Ran | None:
         summary, entries = recorded.summary, [each.entry for each in recorded.entries]
         if summary.status is Status.IN_DOUBT:
             doubt = next(each for each in reversed(entries) if each.kind is Kind.IN_DOUBT)
@@ -195,7 +196,7 @@ def check_same_inputs(recorded: Recorded, inputs: Mapping[str, object]) -> None:
 
 
 def outcome_with_reason(recorded: Recorded) -> Outcome:
-    """Return the outcome of END; the message of a failed request stands in the entry of that request."""
+    """Return the outcome of END. The message of a failed request is taken from the entry of that request."""
     body: Mapping[str, Any] = recorded.entries[-1].entry.body
     outcome = recorded_outcome(body)
     if isinstance(outcome, Failed):

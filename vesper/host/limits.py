@@ -1,4 +1,4 @@
-"""The limits of a run, and those that runs share."""
+"""The limits of a run, and the limits that runs share."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def open_limits(settings: PolicySettings) -> SharedLimits:
     try:
         return SharedLimits(settings.url, settings.prefix, settings.on_store_failure == "local")
     except ValueError:
-        raise _no_address("policies.url") from None
+        raise _address_error("policies.url") from None
 
 
 def open_budgets(settings: PolicySettings, journal: Journal) -> SharedBudgets:
-    """Open the count of budgets: in the Redis of the limits, or else in the database of the journal.
+    """Open the count of budgets. Raises `ConfigError` for an invalid address.
 
-    Raises `ConfigError` for an invalid address.
+    It is in the Redis of the limits, or else in the database of the journal.
     """
     place = settings.budgets or ("journal" if settings.url == "memory:" else settings.url)
     if place == "journal":
@@ -42,23 +42,23 @@ def open_budgets(settings: PolicySettings, journal: Journal) -> SharedBudgets:
     try:
         return SharedBudgets(place, settings.prefix)
     except ValueError:
-        raise _no_address("policies.budgets") from None
+        raise _address_error("policies.budgets") from None
 
 
 def budgets_of(host: ref[Host]) -> SharedBudgets:
-    """Return the budgets of a Host that its performers do not keep."""
+    """Return the budgets of a Host, without a reference that keeps the Host alive."""
     found = host()
     assert found is not None, "performers end with their Host"
     return found.budgets
 
 
-def _no_address(setting: str) -> ConfigError:
+def _address_error(setting: str) -> ConfigError:
     expected = "`redis://HOST:PORT/NUMBER`, `rediss://…` or `unix://…`, with options that there are,"
     return ConfigError(setting, f"this is no address of Redis: {expected} is expected")
 
 
 def limits_of_run(limits: Limits | None, policy: Mapping[str, object], left: float | None = None) -> Limits:
-    """The limits of a run; an execution may not compute for longer than it, or its caller, may take."""
+    """Return the limits of a run. An execution may compute no longer than the run and its caller allow."""
     found = limits_of_node(limits, policy) or DEFAULT_LIMITS
     if left is None:
         return found
@@ -66,7 +66,7 @@ def limits_of_run(limits: Limits | None, policy: Mapping[str, object], left: flo
 
 
 class ModelBusy(VesperError):
-    """A model of the node makes requests wait, and its `strategy` refuses calls meanwhile; nothing was begun."""
+    """A model of the node makes requests wait, and its `strategy` refuses calls meanwhile. No run was begun."""
 
     def __init__(self, node_id: str, model: str, seconds: float) -> None:
         super().__init__(
@@ -78,8 +78,8 @@ class ModelBusy(VesperError):
         """Seconds before which another call is of no use."""
 
 
-class Door:
-    """Decides whether a run that may ask models begins now."""
+class ModelAdmission:
+    """Decides whether a run that may request models begins now, by the limits of the models."""
 
     def __init__(
         self, settings: Mapping[str, ModelSettings], limits: SharedLimits, catalog: Callable[[], ModelCatalog]

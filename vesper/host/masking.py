@@ -1,6 +1,6 @@
 """Masks of a node's values, read from its taint flags (docs/spec/ir.md, Taint).
 
-Audit lines, traces, divergences and messages show what passed a mask. A sensitive node of a document without flags is
+Audit lines, traces, divergences and messages show only masked values. A sensitive node of a document without flags is
 masked as a whole.
 """
 
@@ -22,7 +22,7 @@ _MAX_FLOWS = 4096
 
 
 class Whole(Protocol):
-    """A node with those that it calls, such as a compiled one."""
+    """A node with the nodes that it calls, such as a compiled one."""
 
     @property
     def node(self) -> ir.Node: ...
@@ -41,6 +41,18 @@ def is_sensitive(compiled: Whole) -> bool:
     )
 
 
+def sensitive_steps(compiled: Whole) -> tuple[str, ...]:
+    """Return the paths of steps with a sensitive answer, also those of called nodes, such as `pay/charge`."""
+    called = {each.node.node_id: each for each in compiled.callees}
+    found: list[str] = []
+    for each in all_statements(compiled.node.body):
+        if isinstance(each, ir.Request) and each.sensitive:
+            found.append(each.name)
+        elif isinstance(each, ir.CallNode):
+            found += (f"{each.name}/{inner}" for inner in sensitive_steps(called[each.node]))
+    return tuple(found)
+
+
 @dataclass(frozen=True, slots=True)
 class RequestMask:
     """Mask of one request: its arguments, its key and its answer."""
@@ -56,6 +68,11 @@ class RequestMask:
     def mask_key(self, key: str | None) -> str | None:
         return None if key is None else str(self.masks.apply(self.key, key))
 
+    @property
+    def sensitive_answer(self) -> Flow:
+        """Return the flow of the sensitive parts of the answer."""
+        return self.masks.sensitive_part(self.answer)
+
     def mask_answer(self, value: object) -> object:
         return self.masks.apply(self.answer, value)
 
@@ -65,7 +82,7 @@ class RequestMask:
 
     @property
     def is_sensitive(self) -> bool:
-        """Whether any part of the request or of its answer is masked."""
+        """Return whether any part of the request or of its answer is masked."""
         return self.masks.hides(join(*self.arguments.values(), self.key, self.answer))
 
 
@@ -99,6 +116,10 @@ class Masks:
         flow = self._active_part(flow)
         return _masked(flow, value) if flow.sources else value
 
+    def sensitive_part(self, flow: Flow) -> Flow:
+        """Return the flow without sources that are not sensitive."""
+        return Flow(1) if self.hides_all else self._active_part(flow)
+
     def _active_part(self, flow: Flow) -> Flow:
         known = self._active_flows.get(id(flow))
         if known is None:
@@ -108,7 +129,7 @@ class Masks:
         return known[1]
 
     def inputs(self, values: Mapping[str, object]) -> dict[str, object]:
-        """Return the inputs in declared order. A sensitive one is listed even where its default was used."""
+        """Return the inputs in declared order. A sensitive one is listed even if its default was used."""
         return {
             each.name: SENSITIVE if self.hides_all or each.name in self._tainted else values[each.name]
             for each in self._node.inputs
@@ -116,16 +137,16 @@ class Masks:
         }
 
     def outputs(self, values: Mapping[str, object]) -> dict[str, object]:
-        return self._named(self._taint.outputs, values)
+        return self._mask_named(self._taint.outputs, values)
 
     def errors(self, values: Mapping[str, object]) -> dict[str, object]:
-        return self._named(self._taint.errors, values)
+        return self._mask_named(self._taint.errors, values)
 
-    def _named(self, flows: Mapping[str, Flow], values: Mapping[str, object]) -> dict[str, object]:
+    def _mask_named(self, flows: Mapping[str, Flow], values: Mapping[str, object]) -> dict[str, object]:
         return {name: self.apply(flows.get(name, NO_FLOW), value) for name, value in values.items()}
 
     def mark(self, index: int, value: object) -> object:
-        """Return the shown value of an expression that an execution marks."""
+        """Return the shown value of a marked expression."""
         return self.apply(self._taint.values.get(index, NO_FLOW), value)
 
     def broken(self, outcome: ContractBroken) -> dict[str, object]:
@@ -178,12 +199,12 @@ class Masks:
 
     @property
     def hides_failures(self) -> bool:
-        """Whether the code of a failure may be sensitive: that of a called node."""
+        """Return whether the code of a failure may be sensitive, as that of a called node may."""
         return self.hides_all or any(map(self.hides, self._taint.failures.values()))
 
     @property
     def is_active(self) -> bool:
-        """Whether an execution has sensitive values at all."""
+        """Return whether an execution has any sensitive values."""
         return self.hides_all or bool(self._active)
 
     def request(self, path: str) -> RequestMask:
@@ -240,13 +261,13 @@ class Masks:
 
 
 def masks_of_versions(*versions: Whole) -> tuple[Masks, ...]:
-    """Return the masks of versions of one node: an input that one declares sensitive is so in all."""
+    """Return the masks of several versions of a node. An input is sensitive if one version declares it so."""
     sensitive = {name for each in versions for name in each.node.grants.sensitive}
     return tuple(Masks(each, sensitive) for each in versions)
 
 
 def shown_outcome(compiled: Whole, outcome: Outcome) -> Outcome:
-    """Return the outcome as logs and messages may show it: as it is, where nothing of the node is sensitive."""
+    """Return the outcome as logs and messages may show it. It is unchanged if no value of the node is sensitive."""
     node = compiled.node
     if node.taint is not None and not node.grants.sensitive and len(node.taint.sources) == len(node.inputs):
         return outcome

@@ -1,4 +1,4 @@
-"""Outcomes as the journal keeps them, and back."""
+"""Outcomes in the form in which the journal stores them, and back."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CODES = frozenset(code.value for code in ErrorCode)
 
 
 def outcome_record(outcome: Outcome) -> dict[str, object]:
-    """What an END says of how the execution ended."""
+    """Return the members of END that describe the outcome."""
     match outcome:
         case Returned(value) | DeclaredError(value):
             return {"outcome": outcome.kind, "value": dict(value)}
@@ -39,7 +39,7 @@ def outcome_record(outcome: Outcome) -> dict[str, object]:
 
 
 def recorded_outcome(body: Mapping[str, Any]) -> Outcome:
-    """The outcome that an END says."""
+    """Return the outcome that END describes."""
     match body["outcome"]:
         case "returned":
             return Returned(body["value"])
@@ -61,10 +61,10 @@ def recorded_outcome(body: Mapping[str, Any]) -> Outcome:
 
 
 def says_not_done(entry: Entry) -> bool:
-    """Return True where a person resolved that a request in doubt did certainly not happen."""
+    """Return whether a person resolved that a request in doubt certainly did not happen."""
     return entry.kind is Kind.RESOLVED and entry.body.get("not_done") is True
 
 
 def never_began(outcome: Outcome) -> bool:
-    """Return whether the inputs were refused, so that nothing of the node ran."""
+    """Return whether the inputs were refused, so that no part of the node was executed."""
     return isinstance(outcome, Failed) and outcome.code == ErrorCode.BAD_INPUT and outcome.at is None

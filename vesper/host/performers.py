@@ -1,5 +1,4 @@
-"""Who performs which effect: made from the configuration, each when it is first asked for, so that a run pays only for
-what it uses."""
+"""The performers of a configuration. Each is created at its first use, so that a run pays only for those it uses."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ _DATABASES = "vesper.effects.database.performer"
 _RELAYED = 100
 """Events that are taken out of an outbox at once."""
 _ROUNDS = 100
-"""So often in one go: whoever closes the Host does not wait for a million events."""
+"""Limit of batches in one go: closing the Host does not wait for a million events."""
 _EFFECTS = {
     "database_query": "databases",
     "database_write": "databases",
@@ -65,7 +64,7 @@ _EFFECTS = {
 
 
 def loaded_databases() -> ModuleType | None:
-    """Return the module of databases if it is loaded. Waits for a thread that is loading it."""
+    """Return the module of databases if it is loaded. Waits while another thread is loading it."""
     return import_module(_DATABASES) if _DATABASES in sys.modules else None
 
 
@@ -93,7 +92,9 @@ class Performers(Mapping[str, Performer]):
                 import_module(module)
             except Exception as error:  # a module of the application's may raise whatever it likes
                 told = str(error) if isinstance(error, ModuleNotFoundError) else f"{type(error).__name__}: {error}"
-                raise ConfigError(self._where("effects.modules"), f"`{module}` cannot be imported: {told}") from error
+                raise ConfigError(
+                    self._describe_place("effects.modules"), f"`{module}` cannot be imported: {told}"
+                ) from error
 
     def __getitem__(self, effect: str) -> Performer:
         found = self._instead.get(effect)
@@ -121,7 +122,7 @@ class Performers(Mapping[str, Performer]):
         return self.guard.around(effect, found)
 
     def redact(self, text: str) -> str:
-        """Return the text without any secret that was read here."""
+        """Return the text without any secret that was read on this Host."""
         return self.secrets.redact(text)
 
     def secret(self, granted: Collection[str], name: str) -> str:
@@ -145,7 +146,7 @@ class Performers(Mapping[str, Performer]):
 
     @property
     def models(self) -> ModelCatalog:
-        """The configured models, for what a request can cost."""
+        """Return the configured models, by which the cost of a request is bounded."""
         if self._models is None:
             self._models = ModelCatalog(dict(self._config.parts.models))
         return self._models
@@ -159,14 +160,14 @@ class Performers(Mapping[str, Performer]):
         self.events.publish_text(execution, chunk)
 
     def report_budget(self, execution: str, kind: str, path: str, name: str, text: str) -> None:
-        """Log and publish that a request did not fit a budget, or that a share of one is used."""
+        """Log and publish an event of a budget: a request did not fit, or an alert share is used."""
         _log.warning("%s: `%s`: %s", execution, path, text)
         if self.events.is_followed(execution):
             named = cast("Kind", f"budget_{kind}")
             self.events.publish(RunEvent(execution, named, path, text, budget=name))
 
     def key_ttl(self, effect: str, fixed: Mapping[str, str]) -> float | None:
-        """How many seconds the other side remembers a key; None is for ever."""
+        """Return the seconds for which the other side remembers a key; None is for ever."""
         parts = self._config.parts
         if effect == "http_request" and fixed["provider"] in parts.providers:
             return parts.providers[fixed["provider"]].key_ttl
@@ -176,7 +177,10 @@ class Performers(Mapping[str, Performer]):
         return None
 
     def know_machines(self, machines: Mapping[str, str], node_id: str) -> None:
-        """The initial states of machines that a node has. Two nodes that share a machine must say the same of it."""
+        """Set the initial states of a node's machines.
+
+        Raises `ConfigError` if another node declares a different one.
+        """
         with self._lock:
             for name, initial in machines.items():
                 before, whose = self._machines.setdefault(name, (initial, node_id))
@@ -190,8 +194,10 @@ class Performers(Mapping[str, Performer]):
                     states.know(name, initial)  # type: ignore[attr-defined]  # of `_make_state`
 
     def is_joined(self, targets: Iterable[tuple[str, str]]) -> bool:
-        """True where the caller has put an open transaction of theirs under a run with these effects. One that uses
-        none of the databases that are joined can be finished by anybody."""
+        """Return whether the effects of a run are part of an open transaction of the caller.
+
+        Any process can finish a run that uses none of the joined databases.
+        """
         database = loaded_databases()
         joined: frozenset[str] = frozenset() if database is None else database.joined_names()
         if not joined:
@@ -212,13 +218,15 @@ class Performers(Mapping[str, Performer]):
         return bool(asked & joined)
 
     def is_mistake_of_caller(self, error: Exception) -> bool:
-        """True for a connection of the caller's that cannot be joined: they are told, and no engine is at fault."""
+        """Return whether the caller's connection cannot be joined: an error of the caller, not of an engine."""
         database = loaded_databases()
         return database is not None and isinstance(error, database.WrongConnection)
 
     def check_targets(self, targets: Iterable[tuple[str, str]], node_id: str) -> None:
-        """That everybody whom a node asks is configured. Raises `ConfigError`. Effects of the application's own may be
-        registered later."""
+        """Check that the targets of a node are configured. Raises `ConfigError`.
+
+        Custom effects may be registered later.
+        """
         parts = self._config.parts
         known: dict[str, Collection[str]] = {
             "providers": parts.providers,
@@ -241,13 +249,17 @@ class Performers(Mapping[str, Performer]):
                 continue
             hint = close_to(name, sorted(known[table]))
             raise ConfigError(
-                self._where(), f"{node_id} asks for `{effect}`, and there is no [{table}.{_key_of(name)}]{hint}"
+                self._describe_place(),
+                f"{node_id} asks for `{effect}`, and there is no [{table}.{_key_of(name)}]{hint}",
             )
 
     def check_registered(self, plans: Iterable[Plan]) -> None:
-        """That the application's own effects among these are registered, in the class that their steps ask for. Raises
-        `ConfigError`. For those who can register nothing more: a command, and a process that finishes the run of
-        another, which would otherwise take an effect that may have happened for one that failed."""
+        """Check that the custom effects of these requests are registered, in the class of their steps. Raises
+        `ConfigError`.
+
+        It serves processes that register no more effects: commands, and those that finish runs of others. They would
+        otherwise record an effect that may have happened as failed.
+        """
         if "custom" in self._instead:
             return
         from vesper.effects.custom.registry import REGISTRY, class_problem
@@ -258,18 +270,20 @@ class Performers(Mapping[str, Performer]):
             found = REGISTRY.find(plan.target)
             if found is None:
                 raise ConfigError(
-                    self._where(),
+                    self._describe_place(),
                     f"{plan.node_id} asks for the effect `{plan.target}`, which nobody registered here: name the "
                     f"module with its @vesper.effect under [effects] modules{REGISTRY.closest(plan.target)}",
                 )
             problem = class_problem(found, plan.effect_class, plan.node_id)
             if problem is not None:
-                raise ConfigError(self._where(), problem)
+                raise ConfigError(self._describe_place(), problem)
 
     def check_secrets(self, plans: Iterable[Plan], names: Iterable[str]) -> None:
-        """That these secrets can be had, and those of the providers and databases that these requests go to. Raises
-        `ConfigError`. For a process that finishes the run of another: a request that may have been performed would fail
-        here because a secret is missing, and be taken for one that was not."""
+        """Check that these secrets can be read, and those of the providers, models and databases of these requests.
+
+        Raises `ConfigError`. It serves processes that finish runs of others: a request that may have been performed
+        would fail for a missing secret, and be recorded as not performed.
+        """
         parts, needed = self._config.parts, set(names)
         for plan in plans:
             if plan.effect in self._instead:
@@ -287,11 +301,11 @@ class Performers(Mapping[str, Performer]):
                 self.secrets.text(name)
             except EffectFailed as failure:
                 raise ConfigError(
-                    self._where(), f"a secret that is needed cannot be had here: {failure.message}"
+                    self._describe_place(), f"a secret that is needed cannot be had here: {failure.message}"
                 ) from None
 
-    def _where(self, setting: str = "") -> str:
-        """The file that a message is about, and the setting in it."""
+    def _describe_place(self, setting: str = "") -> str:
+        """Return the file and the setting that a message refers to."""
         if self._config.path is None:
             return setting or "the configuration"
         return f"{self._config.path}: {setting}" if setting else str(self._config.path)
@@ -313,14 +327,16 @@ class Performers(Mapping[str, Performer]):
         return self._config.state_database or "main"
 
     def subscribe(self, topic: str, subscriber: Subscriber) -> Callable[[], None]:
-        """Calls `subscriber` with what this process publishes to a topic in memory. Raises `ConfigError` where the
-        topic is not configured, or is not in memory."""
+        """Call `subscriber` with every event that this process publishes to a topic in memory.
+
+        Raises `ConfigError` if the topic is not configured, or is not in memory.
+        """
         try:
             return self.event_topics().subscribe(topic, subscriber)
         except EffectFailed as failure:
-            raise ConfigError(self._where(), failure.message) from None
+            raise ConfigError(self._describe_place(), failure.message) from None
         except ValueError as problem:
-            raise ConfigError(self._where(), str(problem)) from None
+            raise ConfigError(self._describe_place(), str(problem)) from None
 
     def event_topics(self) -> EventPerformer:
         """Return the performer of all topics. Raises `ConfigError` where a test replaced it."""
@@ -328,31 +344,33 @@ class Performers(Mapping[str, Performer]):
 
         performer = self["event_publish"]
         if not isinstance(performer, EventPerformer):
-            raise ConfigError(self._where(), "another performer stands in for topics here: they have no consumers")
+            raise ConfigError(
+                self._describe_place(), "another performer stands in for topics here: they have no consumers"
+            )
         return performer
 
     def sessions(self, name: str) -> SessionStore:
-        """Return the sessions of a name. Raises `ConfigError` where there are none, or a test replaced them."""
+        """Return the sessions of a name. Raises `ConfigError` if there are none, or a test replaced them."""
         from vesper.effects.sessions.performer import SessionPerformer
 
         performer = self["session_read"]
         if not isinstance(performer, SessionPerformer):
-            raise ConfigError(self._where(), "another performer stands in for sessions here: it has no store")
+            raise ConfigError(self._describe_place(), "another performer stands in for sessions here: it has no store")
         try:
             return performer.store(name)
         except EffectFailed as failure:
-            raise ConfigError(self._where(), failure.message) from None
+            raise ConfigError(self._describe_place(), failure.message) from None
 
     def prune_sessions(self, now_us: int) -> None:
-        """Delete sessions that are over their `retention`. Raises `SessionError` where a store is away."""
+        """Delete sessions that are over their `retention`. Raises `SessionError` if a store is unavailable."""
         for name, settings in self._config.parts.sessions.items():
             if settings.retention is not None and "session_read" not in self._instead:
                 self.sessions(name).prune(now_us - int(settings.retention * 1_000_000))
 
     def relay_outboxes(self, look: Callable[[str, int, float], None]) -> None:
-        """Publish events that wait in outboxes; `look` gets the number and the age in seconds of those that stay.
+        """Publish events of outboxes. `look` gets the number and the age in seconds of those that remain.
 
-        An outbox that cannot be used is logged once, until it can be used again.
+        An unusable outbox is logged once, until it can be used again.
         """
         parts = self._config.parts
         settings = [*parts.topics.values(), *([] if parts.events is None else [parts.events])]
@@ -379,7 +397,7 @@ class Performers(Mapping[str, Performer]):
                 look(database, *topics.waiting_in_outbox(database))
 
     def key_ring(self) -> KeyRing:
-        """The keys that sensitive executions are sealed with, in the journal and in the store of traces."""
+        """Return the keys that encrypt sensitive executions in the journal and in the store of traces."""
         from vesper.journal.journal import KeyRing
 
         settings = self._config.journal
@@ -399,7 +417,7 @@ class Performers(Mapping[str, Performer]):
         )
 
     def _key(self, secret: str | None) -> bytes | None:
-        """A key of 32 bytes from a secret of any length."""
+        """Return a key of 32 bytes, derived from a secret of any length."""
         if secret is None:
             return None
         try:
@@ -408,14 +426,16 @@ class Performers(Mapping[str, Performer]):
             raise ConfigError("journal", f"a key of the journal cannot be read: {failure.message}") from None
 
     def volatile_journal(self) -> str | None:
-        """Why the journal may vanish; None where nothing says so."""
+        """Return why the journal may vanish; None if nothing suggests it."""
         from vesper.storage.durability import is_volatile
 
         dsn = self._config.dsn(self._config.journal.dsn)
         return is_volatile(dsn.removeprefix("sqlite:")) if dsn.startswith("sqlite:") else None
 
     def after_fork(self) -> None:
-        """A thread of the parent may have held the lock, and is not here to let go of it."""
+        """Replace the lock in a child process. A thread of the parent may have held it, and does not exist in the
+        child.
+        """
         self._lock = threading.RLock()
 
     def close(self) -> None:
@@ -498,7 +518,7 @@ class Performers(Mapping[str, Performer]):
 
     @property
     def _native_sources(self) -> Sources | None:
-        """The sources of tests; None for those of the system, which need no call of Python."""
+        """Return the sources of tests. None for those of the system, which need no call of Python."""
         return None if self._sources is SYSTEM_SOURCES else self._sources
 
     def _make_models(self) -> Performer:
@@ -508,7 +528,7 @@ class Performers(Mapping[str, Performer]):
 
     def _make_budgets(self) -> Performer:
         if self.open_budgets is None:
-            raise ConfigError(self._where("budgets"), "budgets are counted by a Host, and there is none here")
+            raise ConfigError(self._describe_place("budgets"), "budgets are counted by a Host, and there is none here")
         return self.open_budgets().performer()
 
     def _make_custom(self) -> Performer:
@@ -518,5 +538,5 @@ class Performers(Mapping[str, Performer]):
 
 
 def _key_of(name: str) -> str:
-    """A name as a key of TOML."""
+    """Return a name in the form of a TOML key."""
     return name if name.replace("_", "").replace("-", "").isalnum() and name.isascii() else f'"{name}"'

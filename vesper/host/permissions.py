@@ -1,5 +1,7 @@
-"""What a node must be granted to run, and whether it is: one answer for the Host, which holds runs to it, and for those
-who want to know before."""
+"""The capabilities that a node needs to run, and whether each is granted.
+
+The Host enforces this answer, and commands and pages show it before a run.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,11 @@ from vesper.language.ir.nodes import Node
 
 
 def needed(node: Node, plans: Plans) -> dict[str, list[str]]:
-    """Every capability that a run may need, with the paths of the requests that need it: of the node's own, and of the
-    nodes that it calls. A secret that no step reads may be part of the credentials of a provider; `*` names none."""
+    """Return every capability that a run may need, with the paths of the requests that need it.
+
+    Requests of called nodes are included. A required secret without a step may be part of a provider's credentials; a
+    word that ends in `*` names no secret.
+    """
     found: dict[str, list[str]] = {}
     for path, plan in plans.requests.items():
         for capability in plan.capabilities:
@@ -25,8 +30,11 @@ def needed(node: Node, plans: Plans) -> dict[str, list[str]]:
 
 
 def denied_inside(node_id: str, plans: Plans, denial: Callable[[str, str], str | None]) -> dict[str, str]:
-    """What is denied to nodes that this one calls. A run has the grants of the node that it is of, and none of those
-    inside may use what is denied to itself. `denial` says who denies a capability to a node."""
+    """Return the capabilities that the configuration denies to called nodes, each with the reason.
+
+    A run has the grants of its outermost node, but a called node may not use a capability that is denied to itself.
+    `denial` returns why a capability is denied to a node.
+    """
     found: dict[str, str] = {}
     for plan in plans.requests.values():
         for capability in plan.capabilities if plan.node_id != node_id else ():
@@ -37,15 +45,15 @@ def denied_inside(node_id: str, plans: Plans, denial: Callable[[str, str], str |
 
 
 def declared_by(whole: Whole) -> Iterator[tuple[str, set[str]]]:
-    """Yield the id of a node, and of each that it calls, with the capabilities that it names or needs."""
+    """Yield a node's id with the capabilities that it names or needs, then those of called nodes."""
     plans = plans_of(whole)
     yield whole.node.node_id, {*whole.node.grants.required, *whole.node.grants.denied, *needed(whole.node, plans)}
     for each in whole.callees:
         yield from declared_by(each)
 
 
-def judged(node: Node, plans: Plans, grants: Iterable[Grant]) -> dict[str, Judgement]:
-    """Whether each capability that a run may need is granted, and why."""
+def judge_capabilities(node: Node, plans: Plans, grants: Iterable[Grant]) -> dict[str, Judgement]:
+    """Return whether each capability that a run may need is granted, and why."""
     grants = tuple(grants)
     inside = denied_inside(node.node_id, plans, lambda capability, node_id: denied_by(capability, node_id, grants))
     found: dict[str, Judgement] = {}

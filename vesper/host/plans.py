@@ -1,7 +1,7 @@
-"""What the Host must know of every request of a node before it is made: read off the IR once, when a node is prepared.
+"""Facts about every request of a node, read from the IR once, when a node is prepared.
 
-A request is known by its path without iterations: `pay[1]/charge[2]` is the step `charge` of the node that the step
-`pay` calls.
+A request is identified by its path without iterations: `pay[1]/charge[2]` is the step `charge` of the node that the
+step `pay` calls.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Plan:
     node_id: str
     effect: str
     target: str
-    """Whom it is asked of: a provider, a database, an effect of the application's own."""
+    """Target of the request: a provider, a database, an effect of the application's own."""
     effect_class: str
     gives: Type
     policy: Policy
@@ -45,7 +45,7 @@ class Plan:
     is_shared: bool
     """True where it has limits that runs share."""
     is_once: bool
-    """True where one attempt, admitted by nobody, is all there is to it."""
+    """True where the request is a single attempt without admission."""
     timeout: float | None
     """Seconds of one attempt."""
     fixed: Mapping[str, str]
@@ -58,7 +58,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Plans:
-    """All requests of a node by path, and what it says of itself."""
+    """All requests of a node by path, and the facts that follow from them."""
 
     requests: dict[str, Plan]
     writes: bool
@@ -79,24 +79,24 @@ class Plans:
 
 
 class MachineConflict(VesperError, ValueError):
-    """Two nodes say different things of one machine."""
+    """Two nodes declare different initial states of one machine."""
 
 
 class RefusedSql(VesperError, ValueError):
-    """A compiled node has SQL that the check refuses: an older version compiled it, or it was changed since."""
+    """A compiled node contains SQL that the checker refuses: an older version compiled it, or it was changed since."""
 
 
 def plans_of(compiled: Whole) -> Plans:
-    """The plans of a node and of those that it calls."""
+    """Return the plans of a node and of the nodes that it calls."""
     requests: dict[str, Plan] = {}
     machines: dict[str, str] = {}
     targets: set[tuple[str, str]] = set()
-    _add(compiled, "", Masks(compiled), False, requests, machines, targets, ())
+    _add_requests(compiled, "", Masks(compiled), False, requests, machines, targets, ())
     writes = any(plan.effect_class != "read" for plan in requests.values())
     return Plans(requests, writes, machines, frozenset(targets), is_sensitive(compiled))
 
 
-def _add(
+def _add_requests(
     compiled: Whole,
     prefix: str,
     masks: Masks,
@@ -106,7 +106,7 @@ def _add(
     targets: set[tuple[str, str]],
     around: tuple[Budget, ...],
 ) -> None:
-    """Add the requests of a node at a prefix; `around` are the budgets of the calls that lead to it."""
+    """Add the requests of a node at a prefix. `around` are the budgets of the calls that lead to it."""
     node, depth = compiled.node, prefix.count("/")
     for machine in node.machines:
         before = machines.setdefault(machine.name, machine.initial)
@@ -121,7 +121,7 @@ def _add(
     for statement, handled in _statements(node.body, in_handler):
         if isinstance(statement, ir.Request):
             named = partial(capabilities_of, statement.effect, tuple(statement.fixed.items()))
-            policy = _within(effective(node.grants.policy, statement.policy), around, depth)
+            policy = _with_budgets(effective(node.grants.policy, statement.policy), around, depth)
             targets.add((statement.effect, _target(statement)))
             requests[prefix + statement.name] = Plan(
                 node.node_id,
@@ -133,7 +133,7 @@ def _add(
                 f"{node.node_id} {statement.effect} {_target(statement)}",
                 facts.fact(f"host.capabilities.{statement.name}", named),
                 handled,
-                *_counted(policy),
+                *_limit_facts(policy),
                 statement.fixed,
                 masks.request(prefix + statement.name).is_sensitive,
                 _parameters(statement),
@@ -142,11 +142,11 @@ def _add(
             inner = (*budgets_of(node.grants.policy), *statement.budgets)
             below = (*around, *(each.at_depth(depth) for each in inner))
             called = callees[statement.node]
-            _add(called, f"{prefix}{statement.name}/", masks, handled, requests, machines, targets, below)
+            _add_requests(called, f"{prefix}{statement.name}/", masks, handled, requests, machines, targets, below)
 
 
 def _statements(block: Block, in_handler: bool) -> Iterator[tuple[ir.Statement, bool]]:
-    """Every statement, with whether a handler is around it."""
+    """Yield every statement, with whether it is inside of a handler."""
     for statement in block:
         yield statement, in_handler
         handlers = handlers_of(statement)
@@ -157,13 +157,13 @@ def _statements(block: Block, in_handler: bool) -> Iterator[tuple[ir.Statement, 
             yield from _statements(body, True)
 
 
-def _within(policy: Policy, around: tuple[Budget, ...], depth: int) -> Policy:
+def _with_budgets(policy: Policy, around: tuple[Budget, ...], depth: int) -> Policy:
     """Return a policy with the budgets around its node before its own."""
     budgets = (*around, *(each.at_depth(depth) for each in budgets_of(policy)))
     return {**policy, "budgets": budgets} if budgets else policy
 
 
-def _counted(policy: Policy) -> tuple[bool, bool, float | None]:
+def _limit_facts(policy: Policy) -> tuple[bool, bool, float | None]:
     is_shared = any(name in policy for name in ("breaker_failures", "rate_limit", "concurrency"))
     timeout = policy.get("timeout_us")
     assert timeout is None or isinstance(timeout, int)  # the checker reads nothing else
@@ -177,7 +177,10 @@ def _parameters(request: ir.Request) -> dict[str, Type]:
 
 
 def _target(request: ir.Request) -> str:
-    """By its declaration: the order of `fixed` is another one in a node that was read back from its IR."""
+    """Return the target of a request, the first fixed field of its declaration.
+
+    The order of `fixed` may differ in a node that was read from its IR.
+    """
     names = EFFECTS[request.effect].fixed
     return request.fixed[names[0]] if names else ""
 
@@ -186,14 +189,14 @@ _capabilities: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[str, ...]] = 
 
 
 def capabilities_of(effect: str, fixed: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
-    """What a request needs: one capability, or of SQL one for every table and every function that is not pure."""
+    """Return the capabilities of a request: one, or for SQL one for every table and every impure function."""
     found = _capabilities.get((effect, fixed))
     if found is None:
-        found = _capabilities[effect, fixed] = tuple(_named(effect, dict(fixed)))
+        found = _capabilities[effect, fixed] = tuple(_name_capabilities(effect, dict(fixed)))
     return found
 
 
-def _named(effect: str, fixed: dict[str, str]) -> Iterator[str]:
+def _name_capabilities(effect: str, fixed: dict[str, str]) -> Iterator[str]:
     pattern = EFFECTS[effect].capability
     if "{table}" not in pattern:
         yield pattern.format(**fixed)

@@ -1,4 +1,4 @@
-"""A node as a Host runs it, and what its runs come to."""
+"""A node as a Host runs it, and the results of its runs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """How a run ended."""
+    """The result of a run."""
 
     execution: str
     outcome: Outcome
@@ -63,12 +63,12 @@ class Recovered:
 
     @property
     def ending(self) -> str:
-        """How it ended, without the values of the run; for a log."""
+        """Return how the run ended, without its values, for a log."""
         return self.why if self.outcome is None else self.outcome.kind
 
 
 def definition_of(compiled: Compiled) -> Definition:
-    """What a run of the node is pinned to."""
+    """Return the definition to which a run of the node is pinned."""
     return Definition(
         compiled.semantic_hash,
         compiled.node.node_id,
@@ -80,7 +80,7 @@ def definition_of(compiled: Compiled) -> Definition:
 
 
 def compiled_from(definition: Definition) -> Compiled:
-    """The node as it was when the run began."""
+    """Return the node of a run's definition, as it was when the run began."""
     return Compiled(
         SourceFile(definition.path, definition.source),
         decode(definition.ir),

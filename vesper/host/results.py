@@ -1,9 +1,9 @@
-"""A program whose results are kept (L3). In front of an engine, and only where a configuration or a caller says so.
+"""Cache of results around a program (L3), used only if a configuration or a caller requests it.
 
-The name of a result is a hash of what the node means, with all that it calls, of the engine, of Vesper's own sources,
-of the inputs as values, and of the fuel: nothing else decides what a function comes to. Kept are outputs, declared
-errors and failures of the closed list. A limit that was hit, a fault and a denial are of that one execution; a broken
-contract is worked out again, for who looks into it. What is given out is the caller's own: nothing is shared.
+The key of a result is a hash of the node's meaning, with all nodes that it calls, of the engine, of Vesper's own
+sources, of the inputs as values, and of the fuel: no other fact influences the outcome. Outputs, declared errors and
+failures of the closed list are cached. A limit hit, a fault and a denial belong to one execution; a broken contract is
+computed again, so that it can be inspected. Returned values are copies: callers share no objects.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _ALL: WeakSet[Results] = WeakSet()
 
 
 class NotKept(ValueError):
-    """Why results of a node cannot be kept, with what to do."""
+    """The reason why results of a node cannot be cached, with advice."""
 
 
 def results_of(settings: ResultSettings) -> Results:
-    """The cache that these settings describe; Redis is opened when it is first asked."""
+    """Return the cache of these settings. Redis is opened at its first use."""
     shared = shared_of(settings)
     made = Results(settings.max_bytes, settings.ttl, shared, settings.wait)
     _ALL.add(made)
@@ -51,7 +51,7 @@ def results_of(settings: ResultSettings) -> Results:
 
 
 def shared_of(settings: ResultSettings) -> RedisResults | None:
-    """The part that processes share, where there is one."""
+    """Return the part of the cache that processes share; None without an address."""
     if settings.address is None:
         return None
     server = RedisServer(settings.address, settings.timeout, "the cache of results", None)
@@ -59,7 +59,7 @@ def shared_of(settings: ResultSettings) -> RedisResults | None:
 
 
 class CachedProgram:
-    """A program that is called only for what is not known. Executions that somebody watches are always run."""
+    """A program that runs only for unknown results. Observed executions always run."""
 
     def __init__(
         self, compiled: Compiled, program: Program, engine: str, results: Results, shares_sensitive: bool = False
@@ -85,9 +85,9 @@ class CachedProgram:
         if key is None:
             return self._program.call(inputs, now, limits)
         outcome, _ = self.results.find_or_make(
-            key, lambda: self._kept(self._program.call(inputs, now, limits)), self._read
+            key, lambda: self._to_entry(self._program.call(inputs, now, limits)), self._read
         )
-        return _copy(outcome)
+        return _copy_outcome(outcome)
 
     def start(
         self,
@@ -100,7 +100,7 @@ class CachedProgram:
         return self._program.start(inputs, now, limits, observe, is_traced)
 
     def _key(self, inputs: Mapping[str, object], limits: Limits | None) -> str | None:
-        """The name of a result; None where the inputs are refused, or the clock may end the execution."""
+        """Return the key of a result. None if the inputs are refused, or a time limit may end the execution."""
         given = limits or DEFAULT_LIMITS
         if given.seconds is not None:
             return None
@@ -116,18 +116,20 @@ class CachedProgram:
             return None
         return digest(self._meaning, f"{given.fuel} {given.memory}".encode(), text).hex()
 
-    def _kept(self, outcome: Outcome) -> Kept:
+    def _to_entry(self, outcome: Outcome) -> Kept:
         try:
-            data = _data(outcome)
+            data = _encode_outcome(outcome)
         except JournalError:
             data = None
         if data is None:
             return Kept(outcome, is_kept=False)
-        return Kept(_copy(outcome), data, is_shared=self._is_shared)
+        return Kept(_copy_outcome(outcome), data, is_shared=self._is_shared)
 
     def _read(self, data: bytes) -> Outcome | None:
-        """What another process wrote, if it is an outcome that this node can have. Anybody may have written it: it is
-        taken by the declared types, as inputs are."""
+        """Read an outcome that another process wrote; None if the node cannot have it.
+
+        The writer is not trusted: values are checked against the declared types, as inputs are.
+        """
         try:
             form = decode(data)
             kind, value = form["kind"], form["value"]
@@ -147,7 +149,7 @@ class CachedProgram:
 
 
 def refuse_what_cannot_be_kept(compiled: Compiled) -> None:
-    """Raises for a node whose outcome is not a function of its inputs."""
+    """Raise `NotKept` for a node whose outcome is not a function of its inputs, or that is audited."""
     node = compiled.node
     if not node.is_pure():
         raise NotKept(
@@ -155,11 +157,11 @@ def refuse_what_cannot_be_kept(compiled: Compiled) -> None:
         )
     if node.grants.audit != "none":
         raise NotKept(f"{node.node_id} is audited: every execution is to be written down, so none can be left out")
-    if any(map(_asks_time, _nodes(compiled))):
+    if any(map(_depends_on_time, _nodes(compiled))):
         raise NotKept(f"{node.node_id} depends on when it runs, so its results are not kept; give it the time as input")
 
 
-def _asks_time(node: Node) -> bool:
+def _depends_on_time(node: Node) -> bool:
     return any(isinstance(each, Now) for each in node.expressions())
 
 
@@ -171,8 +173,8 @@ def _hashes(compiled: Compiled) -> set[str]:
     return {compiled.semantic_hash}.union(*map(_hashes, compiled.callees))
 
 
-def _data(outcome: Outcome) -> bytes | None:
-    """An outcome as bytes, if it is one that is kept."""
+def _encode_outcome(outcome: Outcome) -> bytes | None:
+    """Return an outcome as bytes; None if it is not cached."""
     match outcome:
         case Returned(value) | DeclaredError(value):
             return encode({"kind": outcome.kind, "value": dict(value)})
@@ -182,8 +184,8 @@ def _data(outcome: Outcome) -> bytes | None:
             return None
 
 
-def _copy(outcome: Outcome) -> Outcome:
-    """The same outcome, of which nothing can be changed for others."""
+def _copy_outcome(outcome: Outcome) -> Outcome:
+    """Return a copy of the outcome, so that changes of its values affect no other caller."""
     match outcome:
         case Returned(value):
             return Returned({name: plain(each) for name, each in value.items()})
@@ -193,9 +195,9 @@ def _copy(outcome: Outcome) -> Outcome:
             return outcome
 
 
-def _forked() -> None:
+def _reset_after_fork() -> None:
     for each in list(_ALL):
         each.after_fork()
 
 
-register(order=Order.HOST, after_in_child=_forked)
+register(order=Order.HOST, after_in_child=_reset_after_fork)

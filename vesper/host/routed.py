@@ -23,7 +23,7 @@ class HostedProgram(ABC):
 
     @property
     def served_name(self) -> str:
-        """The name without a version under which callers reach the node, where a candidate follows it."""
+        """Return the name without a version under which callers reach a node with a candidate. Empty for others."""
         return ""
 
     @abstractmethod
@@ -36,27 +36,29 @@ class HostedProgram(ABC):
 
 
 class Routed(ABC):
-    """An `Execution` that is told its name and its end, and asked who goes on with it."""
+    """An `Execution` that may be handed over from one engine to another while the Host drives it."""
 
     @abstractmethod
     def advance(self, completions: Sequence[Completion]) -> Blocked | Done: ...
 
     @abstractmethod
     def begin(self, execution: str) -> None:
-        """The name under which the journal has it."""
+        """Set the id under which the journal has the run."""
 
     @abstractmethod
     def handed_over(self) -> Mapping[str, object] | None:
-        """The body of a HANDOFF, once, where another engine goes on since the last `advance`."""
+        """Return the body of a HANDOFF if the last `advance` changed the engine. Each body is returned once."""
 
     @abstractmethod
     def stop(self, outcome: Outcome | None) -> None:
-        """It is not advanced any more, though it has not ended: the Host gave it this outcome, or has none to give.
-        Raises nothing."""
+        """End an execution that is not advanced any further. Raises nothing.
+
+        `outcome` is the one that the Host gave it; None if it has none.
+        """
 
 
 class Parted(Exception):
-    """The engine that should go on would not have done what was done already. Nothing more may be performed."""
+    """The next engine would not have made the requests that were already performed. No more may be performed."""
 
     def __init__(self, performed: Request, asked: Request | None) -> None:
         super().__init__(performed.path)

@@ -101,7 +101,7 @@ class RunContext:
 
     @classmethod
     def from_record(cls, record: Mapping[str, str]) -> RunContext:
-        """Return the context of a run that is taken over: its caller, and the caller's time, are gone."""
+        """Return the context of a run that is taken over. Its caller and the deadline no longer exist."""
         get = record.get
         return cls(
             *(get("actor"), get("via"), get("tenant"), get("key"), None, get("traceparent"), get("tracestate")),
@@ -109,7 +109,7 @@ class RunContext:
         )
 
     def to_record(self) -> dict[str, str]:
-        """Return the context as START has it."""
+        """Return the context in the form of START."""
         found = {name: getattr(self, name) for name in _RECORDED}
         if self.budgets:
             forms = [{"key": each.key, "kept_us": each.kept_us, **each.budget.to_json()} for each in self.budgets]
@@ -117,11 +117,11 @@ class RunContext:
         return {name: text for name, text in found.items() if text is not None}
 
     def seconds_left(self) -> float | None:
-        """Return the rest of the caller's time, at least 0; None without a deadline."""
+        """Return the seconds until the caller's deadline, at least 0; None without a deadline."""
         return None if self.deadline is None else max(0.0, self.deadline - monotonic())
 
     def of_nested_run(self) -> RunContext:
-        """Return the context of runs that an effect of this one begins: the key and the report are this run's."""
+        """Return the context of runs that an effect of this run begins, without its key and its report."""
         return replace(self, key=None, report=RunReport())
 
 
@@ -152,7 +152,7 @@ def leave_context(token: Token[RunContext | None]) -> None:
 
 @contextmanager
 def entered(context: RunContext) -> Generator[RunReport, None, None]:
-    """Make `context` the current one."""
+    """Make `context` the current one inside the `with` block."""
     token = enter_context(context)
     try:
         yield context.report
@@ -170,9 +170,9 @@ def run_context(
     traceparent: str | None = None,
     tracestate: str | None = None,
 ) -> AbstractContextManager[RunReport]:
-    """Run nodes for a caller; it replaces an outer context, except for budgets around it.
+    """Set the caller of runs inside the `with` block.
 
-    Raises `ValueError` for an invalid part.
+    It replaces an outer context, except for the budgets around it. Raises `ValueError` for an invalid part.
     """
     outer = current_context()
     budgets = () if outer is None else outer.budgets

@@ -34,7 +34,7 @@ _log = logging.getLogger("vesper.host")
 
 @dataclass(frozen=True, slots=True)
 class HostAlert:
-    """An event of a Host that a person has to look at."""
+    """An event of a Host that needs the attention of a person."""
 
     kind: str
     text: str
@@ -63,7 +63,7 @@ class RunTimer:
 
 
 def _trace_id(traceparent: str | None) -> str | None:
-    """Return the second part of a W3C trace context: version, trace, span and flags."""
+    """Return the trace id of a W3C trace context, which is version, trace, span and flags."""
     return None if traceparent is None else traceparent.split("-")[1]
 
 

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from vesper.observe.spans import RunSpan, Tracing
 
 
-def traced(
+def drive_traced(
     steps: Steps[Outcome], tracing: Tracing, prepared: Prepared, execution: str, context: RunContext | None
 ) -> Steps[Outcome]:
-    """Drive the steps of a run inside its span, if it has one. Log lines of the run name it in any case."""
+    """Drive the steps of a run inside its span, if it has one. Log lines name the run in either case."""
     node = prepared.compiled.node
     traceparent, tracestate = (None, None) if context is None else (context.traceparent, context.tracestate)
     span = tracing.begin(prepared.compiled, execution, traceparent, tracestate)
@@ -28,12 +28,12 @@ def traced(
     try:
         if span is None:
             return (yield from steps)
-        return (yield from _inside(steps, span, prepared))
+        return (yield from _drive_in_span(steps, span, prepared))
     finally:
         CURRENT_RUN.reset(token)
 
 
-def _inside(steps: Steps[Outcome], span: RunSpan, prepared: Prepared) -> Steps[Outcome]:
+def _drive_in_span(steps: Steps[Outcome], span: RunSpan, prepared: Prepared) -> Steps[Outcome]:
     span.enter()
     running, kind, code = None, "interrupted", None
     try:

@@ -1,8 +1,8 @@
-"""The answers that a test gives, and what was asked: which answer is for which request, and how a person is told.
+"""The answers that a test gives, and the requests that they match, with messages for requests without one.
 
-Of several answers that fit a request the most particular one is taken: one for the step before one for the effect, one
-with `when` before one without, one that holds for some `times` before one that holds for ever. Among equals those with
-`times` go in the order in which they were given, of the others the last one counts.
+Of several answers that fit a request the most specific one is used: one for the step before one for the effect, one
+with `when` before one without, one with `times` before one without. Of equal answers, those with `times` are used in
+their given order; of the others, the last one replaces the earlier ones.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ NOTHING: Final[Any] = object()
 
 
 class StubError(VesperError):
-    """What a test got wrong about its answers."""
+    """An error in the answers that a test gives."""
 
 
 class Unanswered(StubError):
-    """The node asked for something that no answer is for; the message has the line that would answer it."""
+    """The node made a request without an answer. The message has the line that would answer it."""
 
 
 class StubMismatch(StubError):
-    """An answer that the effect could never give: its value is not of the declared type, or its code none of its."""
+    """An answer that the effect cannot have. Its value has another type, or the effect has no such code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Asked:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """Everything that was asked, by the names that cases use: `fixed`, `arguments`, and `key`."""
+        """Return all fields of the request by the names that cases use: `fixed`, `arguments`, and `key`."""
         key = {} if self.key is None else {"key": self.key}
         return {**self.fixed, **key, **self.arguments}
 
@@ -91,7 +91,7 @@ class Asked:
         return fields[name]
 
     def __str__(self) -> str:
-        shown = ", ".join(f"{name}={_short(value)}" for name, value in self.fields.items())
+        shown = ", ".join(f"{name}={_shorten(value)}" for name, value in self.fields.items())
         return f"`{self.step}` ({self.effect}): {shown}"
 
 
@@ -99,7 +99,7 @@ Condition: TypeAlias = "Mapping[str, Any] | Callable[[Asked], bool]"
 
 
 def asked_of(ask: Ask, node: str) -> Asked:
-    """What a test sees of a request."""
+    """Return a request in the form that a test sees."""
     arguments = {name: plain(value) for name, value in ask.arguments.items()}
     return Asked(
         plain_step(ask.path),
@@ -115,7 +115,7 @@ def asked_of(ask: Ask, node: str) -> Asked:
 
 
 def plain_step(path: str) -> str:
-    """A path without the marks of steps that may be skipped, which are no part of what their author calls them."""
+    """Return a path without the marks of skippable steps. The marks are no part of the names in the document."""
     return "/".join(part.lstrip("_") for part in path.split("/"))
 
 
@@ -124,7 +124,7 @@ def plain_step(path: str) -> str:
 
 @dataclass(slots=True)
 class Answer:
-    """What `Stubs.answer` was given."""
+    """One answer that was given to `Stubs.answer`."""
 
     step: str | None
     effect: str | None
@@ -146,12 +146,12 @@ class Answer:
         return self.step is not None, has_iteration, self.when is not None, self.times is not None
 
     def is_about(self, asked: Asked) -> bool:
-        """True where its step and its effect are those of the request."""
+        """Return whether the step and the effect of the answer are those of the request."""
         by_step = self.step is None or _is_step(self.step, asked.step)
         return by_step and self.effect in (None, asked.effect)
 
     def difference(self, asked: Asked) -> str | None:
-        """Why `when` does not fit the request; None where it does. Raises `StubError` where it never could."""
+        """Return why `when` does not fit the request; None if it does. Raises `StubError` if it never could."""
         if self.when is None:
             return None
         if callable(self.when):
@@ -164,14 +164,14 @@ class Answer:
         if self.fails is not None:
             words.append(f'fails="{self.fails}"')
         else:
-            words.append("with_=…" if self.function is not None else _short(self.value))
-        words += [] if self.when is None else ["when=…" if callable(self.when) else f"when={_short(self.when)}"]
+            words.append("with_=…" if self.function is not None else _shorten(self.value))
+        words += [] if self.when is None else ["when=…" if callable(self.when) else f"when={_shorten(self.when)}"]
         words += [] if self.times is None else [f"times={self.times}"]
         return f"answer({', '.join(words)})"
 
 
 def checked_answer(answer: Answer) -> Answer:
-    """The answer, if it can be meant. Raises `ValueError`."""
+    """Return the answer if it is valid. Raises `ValueError`."""
     given = [answer.value is not NOTHING, answer.fails is not None, answer.function is not None]
     if sum(given) != 1:
         said = "nothing" if not any(given) else "more than one of them"
@@ -195,7 +195,7 @@ def checked_answer(answer: Answer) -> Answer:
 
 
 def _is_step(wanted: str, step: str) -> bool:
-    """True where the step is the wanted one; a part without iterations stands for all of them."""
+    """Return whether a path names the wanted step. A part without an iteration matches all iterations."""
     wants, parts = plain_step(wanted).split("/"), step.split("/")
     return len(wants) == len(parts) and all(
         want == (part if "[" in want else part.partition("[")[0]) for want, part in zip(wants, parts, strict=True)
@@ -206,8 +206,10 @@ def _is_step(wanted: str, step: str) -> bool:
 
 
 def difference(asked: Asked, wanted: Mapping[str, Any]) -> str | None:
-    """The first field that is not as wanted. Of a mapping only what is named is looked at; numbers are compared as
-    numbers, so that 5 is 5.00."""
+    """Return the first field that differs from the wanted ones; None without a difference.
+
+    Only the named members of a mapping are compared. Numbers are compared by value, so that 5 equals 5.00.
+    """
     _check_names(asked.effect, wanted)
     fields = asked.fields
     for name, value in wanted.items():
@@ -233,7 +235,7 @@ def _difference(found: Any, wanted: Any, place: str) -> str | None:
     if isinstance(wanted, Mapping) and isinstance(found, Mapping):
         for name, value in wanted.items():
             if name not in found:
-                return f"{place} has no {_short(name)}"
+                return f"{place} has no {_shorten(name)}"
             inner = _difference(found[name], value, f"{place}.{name}" if isinstance(name, str) else f"{place}[{name}]")
             if inner is not None:
                 return inner
@@ -248,11 +250,11 @@ def _difference(found: Any, wanted: Any, place: str) -> str | None:
         hint = ""
         if isinstance(wanted, float) and isinstance(found, Decimal):
             hint = f'; a decimal is exact: write Decimal("{wanted}")'
-        return f"{place} is {_short(found)}, not {_short(wanted)}{hint}"
+        return f"{place} is {_shorten(found)}, not {_shorten(wanted)}{hint}"
     return None
 
 
-def _short(value: object) -> str:
+def _shorten(value: object) -> str:
     text = show(cast(Value, value)) if isinstance(value, Mapping | list) else repr(value)
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
 
@@ -265,7 +267,7 @@ _SHOWN = 300
 
 @dataclass(slots=True)
 class Answers:
-    """All that a test gave."""
+    """All answers of a test."""
 
     given: list[Answer] = field(default_factory=list)
 
@@ -277,7 +279,7 @@ class Answers:
         self.given.append(answer)
 
     def find(self, asked: Asked) -> Answer | None:
-        """The answer for a request; it counts as used."""
+        """Return the answer for a request and count its use; None without one."""
         best: Answer | None = None
         for answer in self.given:
             is_spent = answer.is_replaced or (answer.times is not None and answer.used >= answer.times)
@@ -290,7 +292,7 @@ class Answers:
         return best
 
     def near(self, asked: Asked) -> list[str]:
-        """Answers that a person may have meant for the request, and why none of them is for it."""
+        """Return descriptions of similar answers, with the reason why each does not fit the request."""
         found: list[str] = []
         for answer in self.given:
             if answer.is_about(asked):
@@ -300,7 +302,7 @@ class Answers:
         return found or [f"there is an answer for `{each}`" for each in steps if did_you_mean(each, [asked.step])]
 
     def unused(self, steps: set[str]) -> list[str]:
-        """Answers that nobody asked for, or not so often; `steps` are those of the nodes that ran."""
+        """Return the answers that requests used too seldom or never. `steps` are those of the nodes that ran."""
         told: list[str] = []
         for answer in self.given:
             wanted = answer.times or 1
@@ -318,10 +320,10 @@ class Answers:
 
 
 def unanswered(asked: Asked, gives: Type, answers: Answers) -> Unanswered:
-    """What a person is told of a request that nobody answered."""
+    """Return the error of a request without an answer; its message has the line that would answer it."""
     lines = [
         f"nobody answers `{asked.step}` ({asked.effect}) of {asked.node}",
-        "  it asks: " + ", ".join(f"{name}={_short(value)}" for name, value in asked.fields.items()),
+        "  it asks: " + ", ".join(f"{name}={_shorten(value)}" for name, value in asked.fields.items()),
     ]
     lines += [f"  not this: {each}" for each in answers.near(asked)]
     lines += ["  answer it before the node is called:", f'    host.answer("{asked.step}", {example(gives)})']
@@ -331,7 +333,7 @@ def unanswered(asked: Asked, gives: Type, answers: Answers) -> Unanswered:
 
 
 def example(type_: Type) -> str:
-    """A value of the type, as a person would write it in Python."""
+    """Return an example of a value of the type, in the syntax of Python."""
     match type_:
         case OptionalOf(inner):
             return example(inner)
@@ -365,7 +367,7 @@ _EXAMPLES: dict[Type, str] = {
 
 
 def place_of_test(depth: int) -> str:
-    """The line that called, so many calls above whoever asks here."""
+    """Return the file and line of the call that is `depth` calls above the caller of this function."""
     frame = sys._getframe(depth + 1)
     path = Path(frame.f_code.co_filename)
     shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

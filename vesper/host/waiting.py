@@ -12,7 +12,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class RunWaits(VesperError):
-    """The run waits at a step; it has not failed, and the keeper of any process resumes it."""
+    """The run waits at a step. It has not failed, and the keeper of any process resumes it."""
 
     def __init__(self, execution: str, node_id: str, path: str, kind: str, name: str, due_us: int | None) -> None:
         """Describe the wait. `kind` is `sleep`, `signal` or `interrupt`; `name` the signal or kind of interrupt."""
@@ -28,7 +28,7 @@ class RunWaits(VesperError):
 
     @property
     def due(self) -> datetime | None:
-        """The end of the wait, by the clock of the journal."""
+        """Return the end of the wait, by the clock of the journal."""
         return None if self.due_us is None else _EPOCH + timedelta(microseconds=self.due_us)
 
     @property
@@ -38,7 +38,7 @@ class RunWaits(VesperError):
 
     @property
     def advice(self) -> str:
-        """Return how the run continues."""
+        """Return in words how the run is continued."""
         match self.kind:
             case "signal":
                 return f"`vesper signal {self.execution} {printable(self.name)} --value JSON` continues it"
@@ -49,7 +49,7 @@ class RunWaits(VesperError):
 
 
 def wait_text(kind: str, name: str, due_us: int | None) -> str:
-    """Describe a wait after "waits"."""
+    """Describe a wait, for a text that begins with "waits"."""
     until = "" if due_us is None else f"until {time_text(due_us, 3)}"
     if kind == "sleep":
         return until

@@ -1,8 +1,8 @@
 """Waiting runs and interrupts, and the actions on them: for commands, pages, HTTP and Python alike.
 
-A wait is a row of the journal's table of due times; an interrupt that is over is an INTENT of its run with the RESULT
-or FAILED of the same path. Values are checked against the `returns` of the definition that the run is pinned to: a
-wrong value is refused, and the run keeps waiting.
+A wait is a row of the journal's table of due times; an ended interrupt is an INTENT of its run with a RESULT or FAILED
+of that path. Values are checked against the `returns` of the definition to which the run is pinned: a wrong value is
+refused, and the run remains waiting.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ _definitions: dict[str, tuple[Compiled, Mapping[str, Plan]]] = {}
 
 
 class NotWaiting(VesperError):
-    """The run does not wait for this, or no longer: it ended, expired, or was answered meanwhile."""
+    """The run does not wait for this, or no longer does: it ended, expired, or was answered meanwhile."""
 
 
 class WrongValue(VesperError):
-    """The value of an answer or a signal does not have the declared type; the run keeps waiting."""
+    """The value of an answer or a signal does not have the declared type. The run remains waiting."""
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingRun:
-    """A wait of a run, over or not."""
+    """A wait of a run, open or ended."""
 
     execution: str
     node_id: str
@@ -82,7 +82,7 @@ class WaitingRun:
         return f"waits at `{printable(self.path)}` {wait_text(self.kind, self.name, self.due_us)}"
 
     def as_exception(self) -> RunWaits:
-        """Return the exception that the process got in which the run began to wait."""
+        """Return the exception that ended the call in which the run began to wait."""
         return RunWaits(self.execution, self.node_id, self.path, self.kind, self.name, self.due_us)
 
 
@@ -117,21 +117,21 @@ def waiting_runs(
     after: int | None = None,
     reveal: bool = False,
 ) -> list[WaitingRun]:
-    """Return runs that wait, by row; `after` is the row of the last one of the page before."""
+    """Return runs that wait, by row; `after` is the last row of the previous page."""
     found: list[WaitingRun] = []
     for each in journal.due(kind=kind, node=node, limit=limit, after=after):
         if each.kind in ("sleep", "signal", "interrupt") and each.execution:
-            waiting = _waiting(journal, journal.read(each.execution), each, reveal)
+            waiting = _describe_wait(journal, journal.read(each.execution), each, reveal)
             if waiting is not None:  # otherwise it was woken meanwhile
                 found.append(waiting)
     return found
 
 
 def find_waiting(journal: Journal, execution: str, reveal: bool = False) -> WaitingRun | None:
-    """Return the wait of a run; None where it does not wait. Raises `UnknownExecution`."""
+    """Return the wait of a run; None if it does not wait. Raises `UnknownExecution`."""
     recorded = journal.read(execution)
     rows = journal.due(execution=recorded.summary.execution, limit=1)
-    return _waiting(journal, recorded, rows[0], reveal) if rows else None
+    return _describe_wait(journal, recorded, rows[0], reveal) if rows else None
 
 
 def interrupts_of(journal: Journal, recorded: Recorded, reveal: bool = False) -> list[Interrupt]:
@@ -140,9 +140,9 @@ def interrupts_of(journal: Journal, recorded: Recorded, reveal: bool = False) ->
     found: dict[str, Interrupt] = {}
     for entry in (each.entry for each in recorded.entries if each.entry.effect == "interrupt"):
         if entry.kind is Kind.INTENT:
-            found[entry.path] = Interrupt(_described(journal, summary, entry, reveal), InterruptStatus.PENDING)
+            found[entry.path] = Interrupt(_describe_interrupt(journal, summary, entry, reveal), InterruptStatus.PENDING)
         elif entry.path in found and entry.kind in (Kind.RESULT, Kind.FAILED):
-            found[entry.path] = _ended(journal, found[entry.path], entry, reveal)
+            found[entry.path] = _describe_ended(journal, found[entry.path], entry, reveal)
     if summary.status is Status.WAITING:
         for row in journal.due(execution=summary.execution, limit=1):
             if row.path in found:
@@ -158,7 +158,7 @@ def list_interrupts(
     limit: int = 100,
     reveal: bool = False,
 ) -> list[Interrupt]:
-    """Return pending interrupts, oldest first, or those of the newest runs that have the status; None is any."""
+    """Return pending interrupts, oldest first, or those of the newest runs with a status. The status None is any."""
     if status is InterruptStatus.PENDING:
         found = waiting_runs(journal, "interrupt", node, limit, reveal=reveal)
         return [Interrupt(each, InterruptStatus.PENDING) for each in found]
@@ -174,7 +174,7 @@ def list_interrupts(
 
 
 def _runs(journal: Journal, node: str | None) -> Iterator[Summary]:
-    """Yield all runs, newest first; each once, also where others begin meanwhile."""
+    """Yield all runs, newest first and each once, even if others begin meanwhile."""
     seen: set[str] = set()
     offset = 0
     while page := journal.find(node=node, limit=_PAGE_RUNS, offset=offset):
@@ -183,15 +183,15 @@ def _runs(journal: Journal, node: str | None) -> Iterator[Summary]:
         offset += len(page)
 
 
-def _waiting(journal: Journal, recorded: Recorded, due: Due, reveal: bool) -> WaitingRun | None:
+def _describe_wait(journal: Journal, recorded: Recorded, due: Due, reveal: bool) -> WaitingRun | None:
     intents = (each.entry for each in reversed(recorded.entries) if each.entry.kind is Kind.INTENT)
     intent = next((each for each in intents if each.path == due.path), None)
     if recorded.summary.status is not Status.WAITING or intent is None:
         return None
-    return replace(_described(journal, recorded.summary, intent, reveal), due_us=due.due_us, row=due.id)
+    return replace(_describe_interrupt(journal, recorded.summary, intent, reveal), due_us=due.due_us, row=due.id)
 
 
-def _described(journal: Journal, summary: Summary, intent: Entry, reveal: bool) -> WaitingRun:
+def _describe_interrupt(journal: Journal, summary: Summary, intent: Entry, reveal: bool) -> WaitingRun:
     compiled, plans = _definition(journal, summary.semantic_hash)
     plan = _plan(compiled, plans, intent.path)
     arguments = intent.body.get("arguments")
@@ -215,7 +215,7 @@ def _described(journal: Journal, summary: Summary, intent: Entry, reveal: bool) 
     )
 
 
-def _ended(journal: Journal, pending: Interrupt, entry: Entry, reveal: bool) -> Interrupt:
+def _describe_ended(journal: Journal, pending: Interrupt, entry: Entry, reveal: bool) -> Interrupt:
     by = entry.body.get("by")
     status, answer = InterruptStatus.RESOLVED, entry.body.get("value")
     if entry.kind is Kind.FAILED:
@@ -239,7 +239,7 @@ def _definition(journal: Journal, semantic_hash: str) -> tuple[Compiled, Mapping
 
 
 def ended_run(host: Host, execution: str) -> Recorded | None:
-    """Return a run that has ended, None while it goes on; without a keeper this thread does its work.
+    """Return a run that has ended; None if it has not. Without a keeper, this thread does the keeper's work.
 
     Raises `InDoubt` for a run that a person must resolve.
     """
@@ -268,7 +268,7 @@ def answer(journal: Journal, execution: str, value: object, actor: str | None = 
     if waiting.kind != "interrupt":
         raise NotWaiting(f"execution {waiting.execution} has no question: it {waiting.description}")
     assert waiting.answer_type is not None
-    text = _encoded(waiting.answer_type, value, f"the answer to `{printable(waiting.path)}`")
+    text = _encode(waiting.answer_type, value, f"the answer to `{printable(waiting.path)}`")
     if not journal.wake(waiting.execution, waiting.path, text, None, "", actor):
         raise NotWaiting(f"`{printable(waiting.path)}` of execution {waiting.execution} {_FASTER}")
     fields = {"step": waiting.path} | ({"why": why} if why else {})
@@ -322,13 +322,13 @@ def _send_checked(
     if execution is None:
         rows = _rows_of(journal, name, match or "")
         types = [_row_type(journal, each) for each in rows]
-        text = _encoded_for_all(types, value, name) if types else _encoded_to_keep(journal, value, name)
+        text = _encode_for_all(types, value, name) if types else _encode_to_keep(journal, value, name)
         node_id, sent_to = "", None
     else:
         recorded = journal.read(execution)
         node_id, sent_to = recorded.summary.node_id, recorded.summary.execution
         rows, types = _signal_types(journal, recorded, name)
-        text = _encoded_for_any(types, value, name)
+        text = _encode_for_any(types, value, name)
     checked = [(each.execution or "", each.path) for each in rows]
     sent = journal.signal(sent_to, name, match or "", text, key, actor, checked)
     if not sent.is_repeat:
@@ -365,12 +365,12 @@ def _plan(compiled: Compiled, plans: Mapping[str, Plan], path: str) -> Plan:
 def reply(journal: Journal, row: Due, value: object, problem: str | None = None) -> None:
     """Wake a wait for the answer to one request: with a value, or with `cancelled` and the problem.
 
-    A value that has not the declared type is a problem too: its sender cannot correct it.
+    A value of another type is recorded as a problem, too: its sender cannot correct it.
     """
     text = None
     if problem is None:
         try:
-            text = _encoded(_row_type(journal, row), value, f"the reply to `{printable(row.path)}`")
+            text = _encode(_row_type(journal, row), value, f"the reply to `{printable(row.path)}`")
         except WrongValue as error:
             problem = str(error)
     code = None if problem is None else "cancelled"
@@ -383,7 +383,7 @@ def _row_type(journal: Journal, due: Due) -> Type:
 
 
 def _signal_types(journal: Journal, recorded: Recorded, name: str) -> tuple[list[Due], list[Type]]:
-    """Return the wait of a run with its type; where it does not wait, all types of the signal in its definition."""
+    """Return the wait of a run with its type. Where it does not wait, all types of the signal in its definition."""
     summary = recorded.summary
     if summary.status is Status.ENDED:
         raise NotWaiting(f"execution {summary.execution} of {summary.node_id} has ended: it receives no signal")
@@ -400,35 +400,35 @@ def _signal_types(journal: Journal, recorded: Recorded, name: str) -> tuple[list
     return [], [each.gives for each in plans.values() if each.effect == "signal_wait" and each.fixed["signal"] == name]
 
 
-def _encoded_for_any(types: list[Type], value: object, name: str) -> str:
-    """Encode a value as the first type that it has; the refusal is about the last."""
+def _encode_for_any(types: list[Type], value: object, name: str) -> str:
+    """Encode a value as the first type that fits. The error for a value without one names the last type."""
     for type_ in types[:-1]:
         try:
-            return _encoded(type_, value, f"the value of the signal `{name}`")
+            return _encode(type_, value, f"the value of the signal `{name}`")
         except WrongValue:
             continue
-    return _encoded(types[-1], value, f"the value of the signal `{name}`")
+    return _encode(types[-1], value, f"the value of the signal `{name}`")
 
 
-def _encoded_for_all(types: list[Type], value: object, name: str) -> str:
+def _encode_for_all(types: list[Type], value: object, name: str) -> str:
     """Encode a value that has all types, in one form."""
-    texts = {_encoded(each, value, f"the value of the signal `{name}`") for each in types}
+    texts = {_encode(each, value, f"the value of the signal `{name}`") for each in types}
     if len(texts) > 1:
         raise WrongValue(f"runs that wait for `{name}` declare different types: send the signal to each run")
     return texts.pop()
 
 
-def _encoded_to_keep(journal: Journal, value: object, name: str) -> str:
-    """Encode a value for which no run waits yet, as the newest definition declares it."""
+def _encode_to_keep(journal: Journal, value: object, name: str) -> str:
+    """Encode a value for which no run waits yet, by the type in the newest definition."""
     for semantic_hash in dict.fromkeys(each.semantic_hash for each in journal.find(limit=_MAX_MATCHED)):
         plans = _definition(journal, semantic_hash)[1].values()
         types = [each.gives for each in plans if each.effect == "signal_wait" and each.fixed["signal"] == name]
         if types:
-            return _encoded_for_any(types, value, name)
+            return _encode_for_any(types, value, name)
     return encode_text(value)
 
 
-def _encoded(type_: Type, value: object, what: str) -> str:
+def _encode(type_: Type, value: object, what: str) -> str:
     try:
         return encode_text(checked_value(type_, input_of_json(type_, value), what))
     except EffectFailed as failure:

@@ -195,7 +195,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def _can_fold(value: str) -> bool:
-    """Whether folded lines read back as this text: printable, and no spaces where a line would begin or end."""
+    """Return whether folded lines read back as this text. It must be printable, without spaces at ends of lines."""
     return " " in value and not _UNPRINTABLE.search(value) and not value.startswith(" ") and not value.endswith(" ")
 
 

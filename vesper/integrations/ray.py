@@ -1,6 +1,6 @@
 """Nodes on Ray: `map_batches` of a dataset, and the parts of `vesper run --batch --on ray`.
 
-A cluster is trusted: Ray unpickles what its processes send, and whoever reaches its ports can run code on it.
+A cluster is trusted: Ray unpickles what its processes send, and access to its ports suffices to run code on it.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The journal: what an execution asked for and what came of it, durable before anybody acts on it."""
+"""The journal: the requests of a run and their completions, durable before any of them is used."""

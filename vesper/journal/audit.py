@@ -1,9 +1,9 @@
-"""The audit log: one chain of lines for the whole store, in which nothing can be changed without being seen.
+"""The audit log: one chain of lines for the whole store, in which every change can be detected.
 
-Each line is canonical bytes that hold its own number; its hash is made of the hash before and the line, with a secret
-where one is configured (`KeyRing.audit`). A head says how many lines there are and what the last hash is: without a
-secret it shows damage and clumsy changes, with one it shows every change by somebody who does not have it, save that a
-copy of the whole store from an earlier time is put in its place.
+Each line is canonical bytes that contain its own number; its hash covers the hash before and the line, with a secret if
+one is configured (`KeyRing.audit`). A head has the number of lines and the hash of the last one: without a secret it
+reveals damage and simple changes, with one it reveals every change made without that secret, except that an earlier
+copy of the whole store is put in its place.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _REPORTED_LINES = 1_000
 
 
 class AuditLog(Protocol):
-    """What can be verified: the log of a journal, or a file that it was exported to."""
+    """An audit log that can be verified: that of a journal, or a file to which it was exported."""
 
     @property
     def audit_key(self) -> bytes | None: ...
@@ -48,9 +48,9 @@ def decode_audit_line(seq: int, line: bytes) -> dict[str, object]:
 
 
 def verify_audit(log: AuditLog, most: int = 20, report: Callable[[int, int], None] | None = None) -> list[str]:
-    """What is wrong with the audit log, the first place first; nothing where it is whole. At most `most` problems.
+    """Return the problems of the audit log, the first place first and at most `most`. An intact log has none.
 
-    `report` is called now and then with the number of verified lines and of all.
+    `report` is called repeatedly with the number of verified lines and of all lines.
     """
     problems: list[str] = []
     expected, before = 1, FIRST
@@ -75,7 +75,7 @@ def verify_audit(log: AuditLog, most: int = 20, report: Callable[[int, int], Non
     if expected - 1 < count:
         problems.append(f"{_lines(expected, count)} missing at the end: the log was cut")
     elif expected - 1 > count:
-        problems.append(f"line {count + 1} was added by somebody who did not move the head of the log")
+        problems.append(f"line {count + 1} was added without moving the head of the log")
     elif before.hex() != head:
         problems.append(f"the head of the log is not the hash of line {count}")
     return problems

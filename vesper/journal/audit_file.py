@@ -49,7 +49,7 @@ _MAX_LINE_BYTES = MAX_TEXT + 4_096
 
 
 def export_audit(journal: Journal, file: BinaryIO, style: str, now_us: int) -> int:
-    """Write all present lines of the log and return their number. Lines added meanwhile are not included."""
+    """Write all present lines of the log and return their number. Lines added meanwhile are left out."""
     count, last = journal.audit_head()
     about = {
         "seq": 0,
@@ -111,7 +111,7 @@ def _csv_line(seq: int, line: bytes, previous: str, hash_: str) -> bytes:
 
 
 def _caller_cell(text: str) -> str:
-    """Return a text that a caller may have chosen: in typed JSON where it could break a table."""
+    """Return a text that a caller may have chosen, as typed JSON if it could break a table."""
     return text if text.isprintable() and not text.startswith('"') else encode(text).decode()
 
 

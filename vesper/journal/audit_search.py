@@ -14,7 +14,7 @@ from vesper.values.node_id import is_of_node
 
 @dataclass(frozen=True, slots=True)
 class AuditFilter:
-    """The lines wanted; None is any."""
+    """A filter of lines. A member that is None matches any line."""
 
     node: str | None = None
     """An id, or the name of all its versions."""
@@ -27,12 +27,12 @@ class AuditFilter:
     """Part of a line, in its own spelling."""
 
     def needles(self) -> tuple[bytes, ...]:
-        """Return bytes that a wanted line contains: a search for them costs less than decoding a line."""
+        """Return bytes that every matching line contains: searching for them is cheaper than decoding a line."""
         wanted = (self.node, self.person, self.action, self.text)
         return tuple(encode(each)[1:-1] for each in wanted if each is not None)
 
     def matches(self, event: Mapping[str, object]) -> bool:
-        """Return whether a line with all needles is wanted."""
+        """Return whether a line that contains all needles matches."""
         fields, at_us = event.get("fields"), event.get("at_us")
         author = fields.get("by") if isinstance(fields, dict) else None
         moment = at_us if isinstance(at_us, int) else 0
@@ -59,7 +59,7 @@ class AuditPage:
 def search_audit(
     journal: Journal, wanted: AuditFilter, limit: int, before: int | None = None, most: int | None = None
 ) -> AuditPage:
-    """Return the newest matching lines with `hash` and `previous`; looks at no more than `most` lines."""
+    """Return the newest matching lines with `hash` and `previous`. Reads at most `most` lines."""
     found: list[dict[str, object]] = []
     searched, last, needles = 0, None, wanted.needles()
     needs_previous: dict[str, object] | None = None

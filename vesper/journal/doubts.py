@@ -44,6 +44,6 @@ def open_doubts(recorded: Recorded) -> list[Doubt]:
 
 
 def request_in_doubt(recorded: Recorded, doubt: Doubt) -> Entry | None:
-    """Return the last INTENT of the request in doubt: what the provider was asked."""
+    """Return the last INTENT of the request in doubt, with the arguments that were sent to the provider."""
     intents = (each.entry for each in reversed(recorded.entries) if each.entry.kind is Kind.INTENT)
     return next((each for each in intents if each.path == doubt.path), None)

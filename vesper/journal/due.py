@@ -1,4 +1,4 @@
-"""Rows of due work: waits of runs, queued runs, schedules (docs/spec/journal.md, *Waiting runs*)."""
+"""Rows of pending work: waits of runs, queued runs, schedules (docs/spec/journal.md, *Waiting runs*)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A row; `remove`, `release` and `renew_due` change it only where its fence is the same."""
+    """A row. `remove`, `release` and `renew_due` change it only if its fence is unchanged."""
 
     id: int
     kind: str
@@ -60,7 +60,7 @@ class QueueDepth:
 
 @dataclass(frozen=True, slots=True)
 class SignalSent:
-    """What became of a signal."""
+    """The result of sending a signal."""
 
     woken: tuple[str, ...]
     """The executions that it woke."""

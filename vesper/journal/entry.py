@@ -1,7 +1,7 @@
-"""What stands in a journal.
+"""The entries and definitions in a journal.
 
-An execution is a list of entries. Each has the path of the step that it is about (`charge[2]`, an attempt of it is
-`charge[2]#1`): entries are found by path and kind, never by their number, so that a follower and a replay line up.
+An execution is a list of entries. Each has the path of its step (`charge[2]`, an attempt of it is `charge[2]#1`):
+entries are found by path and kind, never by their number, so that those of a follower and a replay correspond.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class Kind(StrEnum):
     FAILED = "FAILED"
     """The code that came of a request."""
     IN_DOUBT = "IN_DOUBT"
-    """Nobody knows whether the request was performed, and it may not be repeated."""
+    """The request may have been performed, and may not be repeated."""
     RESOLVED = "RESOLVED"
-    """Somebody said what came of a request that was in doubt: the value or the code."""
+    """The value or the code of a request that was in doubt, as a person stated it."""
     VALUE = "VALUE"
     """A decision of a policy: an attempt, a delay, a rejection."""
     STATE = "STATE"
@@ -60,7 +60,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """An entry with its place in the store."""
+    """An entry with its number, branch and hash in the store."""
 
     entry: Entry
     seq: int
@@ -73,7 +73,10 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """What a run is pinned to: enough to load the node again, whatever has become of its file."""
+    """The definition to which a run is pinned.
+
+    It suffices to load the node again if its file has changed or is gone.
+    """
 
     semantic_hash: str
     node_id: str
@@ -85,7 +88,7 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class AuditEvent:
-    """One line of the audit log; the store numbers and chains it."""
+    """One line of the audit log. The store numbers and chains it."""
 
     at_us: int
     execution: str

@@ -29,7 +29,7 @@ def effect_text(entry: Entry, hides: bool) -> str:
 
 
 def entry_values(entry: Entry) -> dict[str, object]:
-    """Return the body of an entry with readable names; unknown names are kept."""
+    """Return the body of an entry with readable names; unknown names are unchanged."""
     body = dict(entry.body)
     values: dict[str, object] = {}
     match entry.kind:
@@ -67,7 +67,7 @@ def _mapping(value: object) -> Mapping[str, object]:
 
 
 def limit_lines(lines: Sequence[str], note: str) -> list[str]:
-    """Cut long lines and a long list of them; `note` tells where all of it is."""
+    """Cut long lines and a long list of lines. `note` says where the whole text is."""
     shown = [line if len(line) <= _MAX_COLUMNS else f"{line[:_MAX_COLUMNS]}…" for line in lines[:_MAX_LINES]]
     has_more = len(lines) > _MAX_LINES or any(len(line) > _MAX_COLUMNS for line in lines[:_MAX_LINES])
     if has_more:

@@ -1,4 +1,4 @@
-"""What can be wrong with a journal. Other modules take these from `vesper.journal.journal`."""
+"""Errors of a journal. Other modules import them from `vesper.journal.journal`."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from vesper.values.vesper_error import VesperError
 
 
 class JournalError(VesperError):
-    """The journal cannot be used: the message says which, why, and what to do. Nothing was overwritten."""
+    """The journal cannot be used: the message says which one, why, and what to do. Nothing was overwritten."""
 
 
 class TooLarge(JournalError):
-    """What was to be written is larger than the journal takes; nothing of it was remembered."""
+    """An entry or value exceeds a limit of the journal. No part of it was appended."""
 
 
 class Fenced(JournalError):
-    """Another process has taken the run over: this one may write no more of it."""
+    """Another process has taken the run over: this process may no longer write to it."""
 
 
 class NotTaken(JournalError):
@@ -22,11 +22,14 @@ class NotTaken(JournalError):
 
 
 class Unchecked(JournalError):
-    """A run began to wait for a signal whose type its sender has not checked; nothing was written."""
+    """A run began to wait for a signal whose type its sender has not checked. Nothing was written."""
 
 
 class KeyTaken(VesperError):
-    """Another run has the idempotency key of this one; the journal is fine. The text is the id of that run."""
+    """Another run has the idempotency key of this one. The text is the id of that run.
+
+    It is no fault of the journal.
+    """
 
 
 class UnknownExecution(JournalError):

@@ -1,4 +1,4 @@
-"""The name of an execution: a UUID of version 7 (RFC 9562), so that names sort as the executions ended."""
+"""Ids of executions: UUIDs of version 7 (RFC 9562), so that they sort by time."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _MILLISECOND = 1_000_000
 
 
 def trace_id(at_ns: int, random_bytes: Callable[[int], bytes] = os.urandom) -> str:
-    """A new id for what happened at this time, in nanoseconds since 1970.
+    """Return a new id for an execution at a time in nanoseconds since 1970.
 
-    48 bits of milliseconds, 12 bits of their fraction (method 3 of the RFC), 62 random bits. The random ones come from
-    the operating system, so two processes that were forked from one do not make the same.
+    It has 48 bits of milliseconds, 12 bits of their fraction (method 3 of the RFC) and 62 random bits. These come from
+    the operating system, so two processes that were forked from one make different ids.
     """
     milliseconds, rest = divmod(at_ns, _MILLISECOND)
     fraction = rest * _FRACTIONS // _MILLISECOND

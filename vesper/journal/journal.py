@@ -1,7 +1,7 @@
-"""The journal as the Host and the commands know it. `open_journal` gives the one that a DSN names.
+"""The interface of a journal, for the Host and the commands. `open_journal` opens the one that a DSN names.
 
-`Run.append` only remembers; `Run.commit` makes all that was appended durable, in one transaction that also checks that
-the run is still ours. Two runs that commit at the same time share a transaction.
+`Run.append` only collects entries; `Run.commit` makes them durable, in one transaction that also checks that this
+process still owns the run. Runs that commit at the same time may share a transaction.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class Status(StrEnum):
 
     @property
     def is_under_way(self) -> bool:
-        """Return True where the run can still end without a person."""
+        """Return whether the run can still end without a person."""
         return self in (Status.RUNNING, Status.WAITING, Status.QUEUED)
 
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """What a run starts with."""
+    """The facts with which a run starts."""
 
     execution: str
     definition: Definition
@@ -54,7 +54,7 @@ class Beginning:
     writes: bool = True
     """True: commits are synced to the disk (FULL); False: a loss of power may take the last ones (NORMAL)."""
     is_joined: bool = False
-    """True where effects are part of the caller's transaction: nobody else can finish the run."""
+    """True where effects are part of the caller's transaction: no other process can finish the run."""
     context: Mapping[str, str] | None = None
     """Texts that describe the caller; the first commit raises `KeyTaken` where a run has its `key`."""
 
@@ -95,86 +95,99 @@ class Run(Protocol):
     def fence(self) -> int: ...
     @property
     def recorded(self) -> Sequence[Entry]:
-        """What stood in the journal when the run was taken over; nothing for a new one."""
+        """Return the entries that the journal had when the run was taken over. None for a new run."""
         ...
 
     def digest(
         self, effect: str, effect_class: str, fixed: Mapping[str, str], arguments: Mapping[str, object], key: str | None
     ) -> str:
-        """Of a request: `typed_json.digest_of`, and for a sensitive run one that only its key can compute, so that
-        nobody finds out by trying what was asked for."""
+        """Return the digest of a request: `typed_json.digest_of`, and for a sensitive run one that needs its key.
+
+        Without the key, trying arguments does not reveal the request.
+        """
         ...
 
     def append(self, entry: Entry) -> None:
-        """Raises `JournalError` for a body that is too large or holds what is no value; nothing is remembered then."""
+        """Append an entry; it is durable after the next commit.
+
+        Raises `JournalError` for a body that is too large or contains an object that is no value; nothing is appended
+        then.
+        """
         ...
 
     def intend(self, entry: Entry) -> str:
-        """Appends the INTENT of a request with its digest, which it gives back. The body is what the request fixes and
-        its arguments. Raises as `append` and `digest` do."""
+        """Append the INTENT of a request and return the digest in it.
+
+        Its body has the fixed fields and the arguments of the request. Raises as `append` and `digest` do.
+        """
         ...
 
     def audit(self, event: AuditEvent) -> None:
-        """Written with the next commit, or not at all."""
+        """Append a line to the audit log. It is written with the next commit, or never."""
         ...
 
     def commit(self, status: Status = Status.RUNNING, outcome: str | None = None) -> None:
-        """Everything appended is durable when this returns. Raises `Fenced` where the run is no longer ours."""
+        """Make all appended entries durable. Raises `Fenced` if another process has taken the run over."""
         ...
 
     def renew(self) -> None:
-        """Prolongs the lease; commits do as well. Raises `Fenced`."""
+        """Prolong the lease; commits do so, too. Raises `Fenced`."""
         ...
 
 
 class Journal(Protocol):
-    """Any number of threads may use it, and a process that was forked from the one that opened it."""
+    """A store of runs. Safe in threads and after a fork."""
 
     @property
     def owner(self) -> str:
-        """The name under which this process owns runs."""
+        """Return the name under which this process owns runs."""
         ...
 
     @property
     def name(self) -> str:
-        """The name of the store, for messages; it has no password."""
+        """Return the name of the store, for messages. It contains no password."""
         ...
 
     @property
     def keys_lie_beside_data(self) -> bool:
-        """True where no master key is configured: whoever can read the journal can then read sensitive runs."""
+        """Return whether no master key is configured: access to the journal then suffices to read sensitive runs."""
         ...
 
     @property
     def volatile_reason(self) -> str | None:
-        """Why the store may vanish with a restart (`is_volatile`); None where nothing says so."""
+        """Return why the store may vanish with a restart (`is_volatile`); None if nothing suggests it."""
         ...
 
     @property
     def audit_key(self) -> bytes | None:
-        """The secret that the hashes of the audit log are made with, where there is one."""
+        """Return the secret in the hashes of the audit log; None without one."""
         ...
 
     def begin(self, beginning: Beginning) -> Run:
-        """A new run with its START appended; nothing is written before the first commit."""
+        """Return a new run with its START appended. Nothing is written before its first commit."""
         ...
 
     def keyed(self, node_id: str, context: Mapping[str, str], /) -> tuple[Summary, bool] | None:
-        """Return the run of a node with the key of a context, and whether it has an owner that may still end it."""
+        """Return the run of a node with the key of a context. The flag is true if its owner may still end it."""
         ...
 
     def take_over(self, execution: str, engine: str) -> Run:
-        """Makes a run ours whose lease has run out (or that is ours, or that was resolved): a compare-and-swap on the
-        fence, and a HANDOFF, committed. Raises `NotTaken`, `UnknownExecution`."""
+        """Take over a run whose lease has run out, that was resolved, or that this process owns.
+
+        It is a compare-and-swap on the fence and a HANDOFF, both committed. Raises `NotTaken`, `UnknownExecution`.
+        """
         ...
 
     def unfinished(self, limit: int = 100, is_released: bool = False) -> list[Summary]:
-        """Runs that may be taken over: running, not joined, their lease run out. Oldest first. Those in a queue
-        belong to its workers. `is_released`: only those that no process had last, woken ones and resolved ones."""
+        """Return runs that may be taken over, oldest first: running, not joined, and with an expired lease.
+
+        Runs in a queue are left to its workers. `is_released` returns only runs without a last process: woken and
+        resolved ones.
+        """
         ...
 
     def summary(self, execution: str) -> Summary:
-        """The row of a run, without its entries. Raises `UnknownExecution`."""
+        """Return the row of a run, without its entries. Raises `UnknownExecution`."""
         ...
 
     def find(
@@ -186,38 +199,47 @@ class Journal(Protocol):
         limit: int = 100,
         offset: int = 0,
     ) -> list[Summary]:
-        """Runs, newest first."""
+        """Return runs, newest first."""
         ...
 
     def read(self, execution: str) -> Recorded:
-        """A prefix of the id is enough where it is unique. Checks the hash chain; raises `JournalError` where it is
-        broken, and names the entry."""
+        """Return a run with its entries, by its id or a unique prefix of it.
+
+        Checks the hash chain. Raises `JournalError` with the first broken entry.
+        """
         ...
 
     def verify(self, execution: str) -> list[str]:
-        """Reads a run as `read` does, and returns where its row and its uses of blobs contradict its entries."""
+        """Return the contradictions between a run's entries and its row or its uses of blobs.
+
+        Reads it as `read` does.
+        """
         ...
 
     def verify_shared(self) -> list[str]:
-        """Returns definitions that are not those of their hash, and rows that belong to no run."""
+        """Return definitions that do not have their hash, and rows that belong to no run."""
         ...
 
     def definition(self, semantic_hash: str) -> Definition: ...
 
     def executions(self, prefix: str = "", after: str | None = None) -> Iterator[str]:
-        """The ids of all runs that start so and come after another, in their order; read in parts, so that any number
-        of them fits."""
+        """Yield the ids of all runs with a prefix, in order, after another id.
+
+        They are read in pages, so that their number is unlimited.
+        """
         ...
 
     def node_ids(self) -> list[str]:
-        """The nodes that a run is pinned to, those that are only called among them."""
+        """Return the nodes to which runs are pinned, including those that are only called."""
         ...
 
     def resolve(
         self, execution: str, path: str, result: object, failure: str | None, by: str, why: str, not_done: bool = False
     ) -> None:
-        """Writes RESOLVED for a request that is in doubt; the run may be taken over then. `not_done`: it certainly did
-        not happen, and whoever takes the run over performs it."""
+        """Write RESOLVED for a request that is in doubt. The run may be taken over then.
+
+        With `not_done` it certainly did not happen, and the process that takes the run over performs it.
+        """
         ...
 
     def begin_queued(
@@ -232,12 +254,12 @@ class Journal(Protocol):
     ) -> str:
         """Commit START with a place in a queue, and return the execution. Raises `KeyTaken`.
 
-        `due_us` None is at once. The queue `""` is that of started runs: a takeover removes its row.
+        A `due_us` of None is the current time. The queue `""` is that of started runs: a takeover removes its row.
         """
         ...
 
     def now_us(self) -> int:
-        """Return the time of the store's clock: that of the server in PostgreSQL, that of the machine in a file."""
+        """Return the time of the store's clock. It is that of a PostgreSQL server, or of the machine for a file."""
         ...
 
     def claim(
@@ -250,9 +272,10 @@ class Journal(Protocol):
         queue_limit: int | None = None,
         lane_limit: int | None = None,
     ) -> list[Due]:
-        """Claim rows that are due and that no living process has, by priority, then by time. One process has each.
+        """Claim rows that are due and that no living process has, by priority, then by time.
 
-        The limits are rows of the queue, and of each lane of it, that processes may have at the same time.
+        Each row has at most one process. The limits bound the rows of the queue, and of each lane, that processes have
+        at one time.
         """
         ...
 
@@ -270,27 +293,28 @@ class Journal(Protocol):
         ahead_us: int = 0,
         after_lane: str | None = None,
     ) -> Sequence[tuple[Due, Run | None]]:
-        """Claim queued runs and take them over in one transaction; None for a run that has ended or is another's.
+        """Claim queued runs and take them over in one transaction. None for a run that has ended or has another owner.
 
-        Lanes take turns, from the one behind `after_lane`. Limits count rows that living processes have. A rate is a
-        number of starts and the microseconds for them; a row is claimed at most `ahead_us` before its start, `due_us`.
+        Lanes are served in rotation, from the one behind `after_lane`. Limits bound the rows that living processes
+        have. A rate is a number of starts and their period in microseconds; a row is claimed at most `ahead_us` before
+        its start, `due_us`.
         """
         ...
 
     def renew_due(self, due: Due | Sequence[Due], lease_us: int | None = None) -> int:
-        """Prolong claims, by default for the lease of a run; return how many are still this process's."""
+        """Prolong claims, by default for the lease of a run. Returns how many this process still has."""
         ...
 
     def release(self, due: Due, due_us: int | None, attempts: int, queue: str | None = None) -> bool:
-        """Give a claimed row back, due at another time (None: never), in its queue or another one."""
+        """Release a claimed row to its queue or another one, due at another time (None: never)."""
         ...
 
     def remove(self, due: Due | Sequence[Due]) -> bool:
-        """Delete rows, each unless it was changed since it was read; return whether all were deleted."""
+        """Delete rows that are unchanged since they were read; return whether all were deleted."""
         ...
 
     def next_due(self, kinds: list[str]) -> int | None:
-        """Return the time at which the next row is due that no process has."""
+        """Return the earliest due time of a row that no process has."""
         ...
 
     def due(
@@ -305,7 +329,7 @@ class Journal(Protocol):
         lane: str | None = None,
         execution: str | None = None,
     ) -> list[Due]:
-        """Return rows in the order of their ids; `after` is the id of the last row of the page before."""
+        """Return rows in the order of their ids. `after` is the id of the last row of the previous page."""
         ...
 
     def queue_depths(self, queue: str | None = None, limit: int = 1000) -> list[QueueDepth]:
@@ -322,9 +346,9 @@ class Journal(Protocol):
         queue: str = "",
         lane: str = "",
     ) -> bool:
-        """Put a row without a run: a new one, or in place of the one that is due at `expected_due_us`.
+        """Put a new row without a run, or replace the one that is due at `expected_due_us`.
 
-        Returns False where there is one already, or another one, or a process has it.
+        Returns False if there is already a row, or a different one, or a process has it.
         """
         ...
 
@@ -335,13 +359,16 @@ class Journal(Protocol):
     def wake(
         self, execution: str, path: str, value_text: str | None, code: str | None, message: str, actor: str | None
     ) -> bool:
-        """Wake a run that waits at a path, with a value in typed JSON or a failure; False where it no longer does."""
+        """Wake a run that waits at a path, with a value in typed JSON or a failure.
+
+        False if it no longer waits there.
+        """
         ...
 
     def wake_due(self, limit: int = 100) -> list[Due]:
         """Wake waits whose time is over, in one transaction; return their rows.
 
-        A sleep returns its time, `wait_for` fails with `timeout`, an interrupt with `expired`.
+        A `sleep` completes with its time, `wait_for` fails with `timeout`, an interrupt with `expired`.
         """
         ...
 
@@ -355,28 +382,30 @@ class Journal(Protocol):
         actor: str | None,
         checked: list[tuple[str, str]] | None = None,
     ) -> SignalSent:
-        """Send a signal to a run, or to all runs that wait with a lane; it is kept where none waits.
+        """Send a signal to a run, or to all runs that wait with a lane. The journal keeps it if none waits.
 
-        `checked` has executions and paths of the waits whose type the value has. Raises `Unchecked` where a run waits
-        elsewhere, and `NotTaken` where 1,000 signals are kept for the run, or for the name and lane, already.
+        `checked` has executions and paths of the waits whose type the value has. Raises `Unchecked` if a run waits
+        elsewhere, and `NotTaken` if 1,000 signals are already kept for the run, or for the name and lane.
         """
         ...
 
     def cancel(self, execution: str, reason: str, actor: str | None) -> Status:
-        """End a queued run, or fail the wait of one that waits with `cancelled`; return its status then."""
+        """End a queued run, or fail the wait of a waiting one with `cancelled`. Returns its new status."""
         ...
 
     def erase(self, execution: str) -> bool:
-        """Deletes the key of a run's bodies; whether there was one."""
+        """Delete the key of a run's encrypted bodies; return whether there was one."""
         ...
 
     def prune(self, before_us: int, node: str | None = None) -> int:
-        """Deletes runs that ended before, with their keys, and blobs and definitions that nobody needs any more; how
-        many runs."""
+        """Delete runs that ended before a time, with their keys; return how many.
+
+        Blobs and definitions that no run uses any more are deleted, too.
+        """
         ...
 
     def prunable(self, before_us: int, node: str | None = None) -> int:
-        """How many runs `prune` would delete."""
+        """Return how many runs `prune` would delete."""
         ...
 
     def check_writable(self) -> None:
@@ -384,23 +413,23 @@ class Journal(Protocol):
         ...
 
     def audit_head(self) -> tuple[int, str]:
-        """How many lines the audit log has had, and the hash of the last one."""
+        """Return the number of lines ever written to the audit log, and the hash of the last one."""
         ...
 
     def audit_rows(self) -> Iterator[tuple[int, bytes, bytes]]:
-        """The audit log as it is stored, for `verify_audit`: number, line, hash."""
+        """Yield the audit log as it is stored, for `verify_audit`: number, line, hash."""
         ...
 
     def newest_audit_rows(self, before: int | None = None) -> Iterator[tuple[int, bytes, bytes]]:
-        """The audit log as `audit_rows` has it, newest first; `before` leaves out that line and all newer ones."""
+        """Yield the rows of `audit_rows`, newest first. `before` leaves out that line and all newer ones."""
         ...
 
     def audit_events(self) -> Iterator[Mapping[str, object]]:
-        """The audit log in order, each line with `seq`, `hash` and `previous`."""
+        """Yield the audit log in order, each line with `seq`, `hash` and `previous`."""
         ...
 
     def audit(self, events: Sequence[AuditEvent]) -> None:
-        """Writes lines that belong to no run of this journal; durable when it returns."""
+        """Write lines that belong to no run of this journal. They are durable on return."""
         ...
 
     def close(self) -> None: ...
@@ -417,12 +446,14 @@ def open_journal(
     busy_seconds: float = 5.0,
     sources: Sources = SYSTEM_SOURCES,
 ) -> Journal:
-    """The journal that `sqlite:PATH`, `sqlite:///PATH` or `postgresql://...` names. Nothing is opened before it is
-    used, so that this is cheap and cannot fail for a store that is away; a DSN that names none is a `JournalError`.
+    """Open the journal that `sqlite:PATH`, `sqlite:///PATH` or `postgresql://...` names.
 
-    `owner` names this process in leases; by default it is made so that a process of the same machine can tell whether
-    it still lives. `max_inline` and `max_body` are sizes of one body, in bytes. `busy_seconds` is the time for
-    which another process may hold a file before it counts as locked. `sources` replaces time and randomness, for tests.
+    The store is opened at its first use, so this is cheap and does not fail for an unavailable store. Raises
+    `JournalError` for a DSN that names none.
+
+    `owner` names this process in leases; by default another process of the machine can tell from it whether this one
+    lives. `max_inline` and `max_body` are sizes of one body, in bytes. `busy_seconds` is the time for which another
+    process may hold a file before it is reported as locked. `sources` replaces time and randomness, for tests.
     """
     from vesper.journal.store_journal import StoreJournal, make_journal_file, path_of
 

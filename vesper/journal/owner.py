@@ -1,9 +1,9 @@
-"""Names of processes that own runs, by which another process of the same machine can tell whether they still live.
+"""Names of processes that own runs.
 
-`host:pid:start:place`. `start` is when the process started, in ticks since the machine did: a pid is used again, the
-pair is not. `place` stands for this start of the machine and this namespace of process ids: only where it is the same
-can the pid be looked up. Where it differs (another machine, another container) only the lease shows that an owner is
-gone.
+Another process of the machine can tell from a name whether its process still lives. A name is `host:pid:start:place`.
+`start` is the start of the process, in ticks since the machine started: a pid is used again, but the pair is not.
+`place` identifies this start of the machine and this namespace of process ids: a pid can be looked up only if it is
+equal. If it differs (another machine, another container), only the lease shows that an owner is gone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The journal of the extension (`_direct.Journal`), with what is easier in Python: iterators, and its file.
+"""The journal of the extension (`_direct.Journal`), with the parts that are easier in Python: iterators, and its file.
 
-The extension opens the file of a journal with an SQLite library of its own. Two libraries in one process damage a file,
-so no Python code of a process may open it.
+The extension opens the file of a journal with its own SQLite library. Two libraries in one process damage a file, so no
+Python code of a process may open it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class StoreJournal(NativeJournal):
 
     @property
     def volatile_reason(self) -> str | None:
-        """The administrator of a server knows whether it keeps its data."""
+        """Return why the file may vanish. None for a server, whose durability only its administrator knows."""
         return None if self.path is None else is_volatile(self.path)
 
     def executions(self, prefix: str = "", after: str | None = None) -> Iterator[str]:
@@ -64,7 +64,7 @@ class StoreJournal(NativeJournal):
 
 
 def path_of(rest: str) -> Path:
-    """Return the file that the part of a DSN behind `sqlite:` names."""
+    """Return the file in a DSN, from the text behind `sqlite:`."""
     path = path_of_dsn(rest)
     if path is None and rest.startswith("//"):
         raise JournalError(f"`sqlite:{rest[:80]}` names no file: `sqlite:journal.db`, `sqlite:///folder/journal.db`")
@@ -74,7 +74,7 @@ def path_of(rest: str) -> Path:
 
 
 def make_journal_file(path: Path) -> None:
-    """Make the file of a journal where there is none; refuse one that another user can have written."""
+    """Create the file of a journal if there is none. Refuses one that another user may have written."""
     make_file(path, "journal", JournalError)
 
 

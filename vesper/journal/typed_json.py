@@ -1,16 +1,15 @@
-"""The one spelling of values in the journal: JSON in which every value says what it is.
+"""Canonical JSON of values in the journal, in which every value has a visible type.
 
-Texts, whole numbers, finite floats, booleans, null, lists and dicts with text keys are themselves. Everything else is
-an object with a single name that starts with `$` (docs/spec/journal.md). A dict that has such names of its own, or
-keys that are no texts, is written as `{"$map": [[key, value], ...]}`: what a caller stores cannot be mistaken for a
-tag.
+Texts, whole numbers, finite floats, booleans, null, lists and dicts with text keys are plain JSON. Every other value is
+an object with a single name that starts with `$` (docs/spec/journal.md). A dict with a name of that form, or with keys
+that are no texts, is written as `{"$map": [[key, value], ...]}`, so that no stored value can be mistaken for a tag.
 
-Equal values of one type have equal bytes, with what can be seen of them: the scale of a decimal counts, the order of
-the keys of a dict does not. The bytes of a digest differ in one place: there the numbers of a `Json` lose their
-trailing zeros, as the language says that they are equal.
+Equal values of one type have equal bytes if they also look equal: the scale of a decimal is part of its bytes, the
+order of the keys of a dict is not. The bytes of a digest differ in one respect: the numbers of a `Json` lose their
+trailing zeros, because the language regards them as equal.
 
-This runs for every step. What is written here is the meaning; the Rust extension writes the same for the common kinds
-(`direct_runtime/crates/vesper-py/src/journal/text.rs`), and a test holds the two equal.
+This runs for every step. This module is the reference; the Rust extension writes equal texts for the common types
+(`direct_runtime/crates/vesper-py/src/journal/text.rs`), which a test compares.
 """
 
 from __future__ import annotations
@@ -49,12 +48,12 @@ _IN_ORDER = frozenset({bool, int, str, bytes, date, datetime, timedelta, time, P
 
 
 def encode(value: object) -> bytes:
-    """The canonical bytes of a value. Raises `JournalError` for what is no value."""
+    """Return the canonical bytes of a value. Raises `JournalError` for an object that is no value."""
     return as_bytes(encode_text(value))
 
 
 def encode_text(value: object) -> str:
-    """The same as text; a lone surrogate stands in it as it is."""
+    """Return the canonical form of a value as text. A lone surrogate is unchanged in it."""
     try:
         return _EXACT(value)
     except RecursionError:
@@ -64,7 +63,7 @@ def encode_text(value: object) -> str:
 def digest_bytes(
     effect: str, effect_class: str, fixed: Mapping[str, str], arguments: Mapping[str, object], key: str | None
 ) -> bytes:
-    """What a digest of a request is computed from."""
+    """Return the bytes over which the digest of a request is computed."""
     try:
         of_values = f"{_DIGESTED(fixed)},{_DIGESTED(arguments)}"
     except RecursionError:
@@ -76,12 +75,12 @@ def digest_bytes(
 def digest_of(
     effect: str, effect_class: str, fixed: Mapping[str, str], arguments: Mapping[str, object], key: str | None
 ) -> str:
-    """Equal for two requests that ask for the same."""
+    """Return the digest of a request; it is equal for two requests for one effect."""
     return hashlib.sha256(digest_bytes(effect, effect_class, fixed, arguments, key)).hexdigest()
 
 
 def decode(data: bytes) -> Any:
-    """The value of canonical bytes. Raises `JournalError` for bytes that no value has."""
+    """Return the value of canonical bytes. Raises `JournalError` for bytes that no value has."""
     if len(data) > 4 * MAX_TEXT:
         raise JournalError(f"a value in the journal is too large: {len(data):,} bytes")
     try:
@@ -100,8 +99,10 @@ def _too_deep() -> JournalError:
 
 
 def as_bytes(text: str) -> bytes:
-    """UTF-8. A lone surrogate has none; its escape `\\udc80` is what JSON has for it. (Two that make a pair come back
-    as the character that they stand for.)"""
+    """Return a text as UTF-8, with a lone surrogate as its JSON escape `\\udc80`.
+
+    Two escapes that form a pair are read back as the character that they encode.
+    """
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -109,7 +110,7 @@ def as_bytes(text: str) -> bytes:
 
 
 def _writer(json_text: Callable[[Json], str]) -> _Writer:
-    """A writer of values; `json_text` gives the text of a `Json`."""
+    """Return a writer of values; `json_text` returns the text of a `Json`."""
 
     def of_dict(value: dict[Any, Any]) -> str:
         keys = tuple(value)
@@ -162,7 +163,7 @@ def _writer(json_text: Callable[[Json], str]) -> _Writer:
         return '{"$json":' + _quoted(json_text(value)) + "}"
 
     def of_other(value: object) -> str:
-        """A subclass is written as what it is one of; enums are texts or numbers."""
+        """Write a value of a subclass as a value of its base type. Enums are texts or numbers."""
         match value:
             case str():
                 return _quoted(str.__str__(value))
@@ -221,7 +222,7 @@ _MAX_NAMES = 2000
 
 
 def _names_of(keys: tuple[Any, ...]) -> _Names | None:
-    """The keys of an object in order, each with how it is written; None where they cannot be an object's."""
+    """Return the sorted keys of an object, each with its JSON text. None if they cannot be those of an object."""
     if not all(isinstance(key, str) and not key.startswith("$") for key in keys):
         return None
     names = tuple((key, f"{_quoted(str.__str__(key))}:") for key in sorted(keys))
@@ -258,8 +259,8 @@ def _of_datetime(value: datetime) -> str:
     return f'{{"$time":"{value.isoformat(timespec="microseconds")[:-6]}Z"}}'
 
 
-def _quick(write: _Writer) -> _Writer:
-    """The same writer, with the common kinds written by the Rust extension where it is installed."""
+def _with_native_writer(write: _Writer) -> _Writer:
+    """Return a writer that leaves the common types to the Rust extension, if that is installed."""
     if _native is None:
         return write
     quick = _native
@@ -273,8 +274,8 @@ def _quick(write: _Writer) -> _Writer:
 
 EXACT_IN_PYTHON = _writer(exact_text)
 DIGESTED_IN_PYTHON = _writer(text_as_string)
-_EXACT = _quick(EXACT_IN_PYTHON)
-_DIGESTED = _quick(DIGESTED_IN_PYTHON)
+_EXACT = _with_native_writer(EXACT_IN_PYTHON)
+_DIGESTED = _with_native_writer(DIGESTED_IN_PYTHON)
 
 
 # -- reading --------------------------------------------------------------------------------------
@@ -307,7 +308,7 @@ def _finite(text: str) -> float:
 
 
 def _text_tag(tag: str, read: Callable[[str], Any]) -> Callable[[Any], Any]:
-    """The reader of a tag over a text: only the one spelling is taken."""
+    """Return the reader of a tag with a text in it. It accepts only the canonical spelling."""
 
     def reader(content: Any) -> Any:
         if type(content) is not str:

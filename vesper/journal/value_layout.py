@@ -1,4 +1,7 @@
-"""Values as text, for commands and pages: on one line if they fit, otherwise as rows, tables and lists; never cut."""
+"""Values as text, for commands and pages. They are never cut.
+
+A value is on one line if it fits there, otherwise in rows, tables and lists.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from vesper.values.model import printable, show
 
 
 def lay_out(rows: Mapping[str, object], columns: int, indent: str = "  ") -> list[str]:
-    """Align names and values; a value that does not fit on the line follows below its name."""
+    """Align names and values. A value that does not fit on the line follows below its name."""
     width = max((display_width(name) for name in rows), default=0)
     lines = []
     for name, value in rows.items():
@@ -38,7 +41,7 @@ def inline(value: object, is_top: bool = False) -> str:
 
 
 def is_flat(value: object) -> bool:
-    """Whether a value has no parts."""
+    """Return whether a value has no parts."""
     return not isinstance(value, dict | list | tuple | set | frozenset) or not value
 
 
@@ -64,7 +67,7 @@ def _item(item: object, columns: int, indent: str) -> list[str]:
 
 
 def _table(items: Sequence[object], columns: int, indent: str) -> list[str] | None:
-    """Render records with the same flat fields as a table; None for other values, or if it is too wide."""
+    """Render records with the same flat fields as a table. None for other values, or if it is too wide."""
     records = [item for item in items if isinstance(item, dict) and all(is_flat(each) for each in item.values())]
     if len(records) < 2 or len(records) < len(items) or any(list(each) != list(records[0]) for each in records):
         return None

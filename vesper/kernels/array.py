@@ -152,7 +152,7 @@ def range(start: int, end: int, step: int) -> list[int]:
 
 
 def loop_numbers(start: int, end: int, step: int) -> Sequence[int]:
-    """Return a range as a loop goes over it: no list is built."""
+    """Return the numbers of a loop over a range, without building a list."""
     _require(step != 0)
     # SEMANTICS: Python has no length for a range of 2**63 items, so the count is computed here.
     _refuse_many(-((start - end) // step))

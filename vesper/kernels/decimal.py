@@ -100,20 +100,20 @@ def exact_decimals(function: Callable[_Parameters, _Result]) -> Callable[_Parame
 
 def exact_entry(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
     """Run an entry under the exact context. Most take one object, which is faster to pass than `*args`."""
-    if not HAVE_CONTEXTVAR or _takes_more(function):
+    if not HAVE_CONTEXTVAR or _has_more_parameters(function):
         return exact_decimals(function)
 
     @wraps(function)
     def under_exact_context(inputs: object) -> _Result:
         try:
-            return _copy().run(function, inputs)  # type: ignore[call-arg,arg-type]  # `_takes_more` checked that it takes one
+            return _copy().run(function, inputs)  # type: ignore[call-arg,arg-type]  # `_has_more_parameters` checked that it takes one
         except PYTHON_FAILURES as failure:
             raise translate_failure(failure) from None
 
     return cast("Callable[_Parameters, _Result]", under_exact_context)
 
 
-def _takes_more(function: Callable[..., object]) -> bool:
+def _has_more_parameters(function: Callable[..., object]) -> bool:
     """Return whether a function has parameters besides the first, such as `now` or `mark`."""
     code = getattr(function, "__code__", None)
     if code is not None and not hasattr(function, "__wrapped__") and not code.co_flags & _VARIADIC:

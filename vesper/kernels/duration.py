@@ -20,7 +20,7 @@ _MAX_MICROSECONDS = MAX_DURATION // _MICROSECOND
 _MILLISECOND, _SECOND, _MINUTE, _HOUR, _DAY = 1_000, 1_000_000, 60_000_000, 3_600_000_000, 86_400_000_000
 
 
-def _of(microseconds: int) -> timedelta:
+def _duration_of(microseconds: int) -> timedelta:
     if not -_MAX_MICROSECONDS <= microseconds <= _MAX_MICROSECONDS:
         raise Raised(ErrorCode.TIME_OVERFLOW)
     return timedelta(microseconds=microseconds)
@@ -51,21 +51,21 @@ def greater_or_equal(left: timedelta, right: timedelta) -> bool:
 
 
 def add(left: timedelta, right: timedelta) -> timedelta:
-    return _of(total_microseconds(left) + total_microseconds(right))
+    return _duration_of(total_microseconds(left) + total_microseconds(right))
 
 
 def subtract(left: timedelta, right: timedelta) -> timedelta:
-    return _of(total_microseconds(left) - total_microseconds(right))
+    return _duration_of(total_microseconds(left) - total_microseconds(right))
 
 
 def multiply(value: timedelta, factor: int) -> timedelta:
-    return _of(total_microseconds(value) * factor)
+    return _duration_of(total_microseconds(value) * factor)
 
 
 def divide(value: timedelta, divisor: int) -> timedelta:
     if divisor == 0:
         raise Raised(ErrorCode.DIVISION_BY_ZERO)
-    return _of(rounded_quotient(total_microseconds(value), divisor, "half_even"))
+    return _duration_of(rounded_quotient(total_microseconds(value), divisor, "half_even"))
 
 
 def ratio(left: timedelta, right: timedelta) -> Decimal:
@@ -103,27 +103,27 @@ def total_microseconds(value: timedelta) -> int:
 
 
 def from_microseconds(count: int) -> timedelta:
-    return _of(count)
+    return _duration_of(count)
 
 
 def from_milliseconds(count: int) -> timedelta:
-    return _of(count * _MILLISECOND)
+    return _duration_of(count * _MILLISECOND)
 
 
 def from_seconds(count: int) -> timedelta:
-    return _of(count * _SECOND)
+    return _duration_of(count * _SECOND)
 
 
 def from_minutes(count: int) -> timedelta:
-    return _of(count * _MINUTE)
+    return _duration_of(count * _MINUTE)
 
 
 def from_hours(count: int) -> timedelta:
-    return _of(count * _HOUR)
+    return _duration_of(count * _HOUR)
 
 
 def from_days(count: int) -> timedelta:
-    return _of(count * _DAY)
+    return _duration_of(count * _DAY)
 
 
 def sum(values: Iterable[timedelta]) -> timedelta:

@@ -24,7 +24,10 @@ _EVERYTHING = ((_NULL, 2**40),)
 
 @dataclass(frozen=True, slots=True)
 class LookupTable:
-    """A table as its document has it: the types of keys and results, and for each row its cells and its results."""
+    """A table as its document has it: types of keys and results, and the rows.
+
+    Each row has its cells and its results.
+    """
 
     keys: Record
     results: Record

@@ -24,7 +24,10 @@ Ordered = TypeVar("Ordered", bound=Comparable)
 
 
 def order_of(declared: Sequence[str]) -> Callable[[Any], Any]:
-    """Return the sort key of an ordered type: by its text, by the members of an enum, or by the value alone."""
+    """Return the sort key of an ordered type.
+
+    `declared` is the text of the type, the members of an enum, or absent where values order themselves.
+    """
     if isinstance(declared, str):
         return _order_of_text(declared)
     if not declared:

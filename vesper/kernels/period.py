@@ -14,7 +14,7 @@ from vesper.values.times import parse_period
 __all__ = ["Period"]  # generated code names this type
 
 
-def _of(months: int) -> Period:
+def _period_of(months: int) -> Period:
     if not -MAX_MONTHS <= months <= MAX_MONTHS:
         raise Raised(ErrorCode.TIME_OVERFLOW)
     return Period(months)
@@ -57,11 +57,11 @@ def text(value: Period) -> str:
 
 
 def from_years(count: int) -> Period:
-    return _of(12 * count)
+    return _period_of(12 * count)
 
 
 def from_months(count: int) -> Period:
-    return _of(count)
+    return _period_of(count)
 
 
 def total_months(value: Period) -> int:
@@ -69,15 +69,15 @@ def total_months(value: Period) -> int:
 
 
 def add(left: Period, right: Period) -> Period:
-    return _of(left.months + right.months)
+    return _period_of(left.months + right.months)
 
 
 def subtract(left: Period, right: Period) -> Period:
-    return _of(left.months - right.months)
+    return _period_of(left.months - right.months)
 
 
 def multiply(value: Period, factor: int) -> Period:
-    return _of(value.months * factor)
+    return _period_of(value.months * factor)
 
 
 def ratio(left: Period, right: Period) -> Decimal:

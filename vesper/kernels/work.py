@@ -48,10 +48,10 @@ def count_work(family: str, namespace: dict[str, Any]) -> None:
     for spec in IMPLEMENTED.values():
         name = spec.verb if spec.verb in namespace else f"{spec.verb}_"
         if spec.family == family and spec.work:
-            namespace[name] = _counted(spec, namespace[name])
+            namespace[name] = _wrap_kernel(spec, namespace[name])
 
 
-def _counted(spec: OpSpec, kernel: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_kernel(spec: OpSpec, kernel: Callable[..., Any]) -> Callable[..., Any]:
     places = tuple(place for place, (name, _) in enumerate(spec.params) if name in spec.work)
     builds = "result" in spec.work
     name = spec.name
@@ -126,7 +126,10 @@ def charge_call(work: int, memory: int) -> None:
 
 @cache
 def _measures(operation: str) -> tuple[list[tuple[int, tuple[int, int]]], tuple[int, int] | None, Price]:
-    """Return what counts of a call, each with its size and work a unit of length, and the price of the result."""
+    """Return the measured arguments of an operation, its measured result if any, and the result's price.
+
+    Each measure is the size and the work per unit of length.
+    """
     spec = IMPLEMENTED[operation]
     returns = declared_type(spec.returns)
     counted = [

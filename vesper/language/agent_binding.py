@@ -1,4 +1,4 @@
-"""What others know of an agent besides its IR, in which it is an ordinary node: its model, its tools, its place."""
+"""Model, tools and place of an agent, which its IR does not contain. In the IR an agent is an ordinary node."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class AgentBinding:
-    """A node of type `agent`."""
+    """The model, tools and place of a node of type `agent`."""
 
     model: str
     tools: tuple[tuple[str, str], ...]

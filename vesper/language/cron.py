@@ -1,7 +1,7 @@
 """Cron texts: five fields or a name, and their due times in a zone (docs/spec/schedules.md).
 
-Local times come from the zone data that both engines read. A text whose hours are all 24 is due whenever clocks show
-a matching minute; any other text is due once for each matching local time, also where clocks skip or repeat it.
+Both engines read local times from the same zone data. A text with all 24 hours is due whenever clocks show a matching
+minute. Any other text is due once for each matching local time, even if clocks skip or repeat it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _DAYS_OF_MONTH = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 class CronMistake(ValueError):
-    """Fault of a cron text: `start` and `end` are its characters."""
+    """A fault of a cron text, at its characters `start` to `end`."""
 
     def __init__(self, message: str, start: int, end: int, help_text: str) -> None:
         super().__init__(message)
@@ -91,20 +91,20 @@ class Cron:
             yield after
 
     def _next_shown(self, moment: datetime, zone: str) -> datetime:
-        """Search each period of constant offset for a matching minute."""
+        """Return the next moment whose clock time matches. Searches each period of constant offset."""
         while True:
             offset = offset_at(moment, zone)
-            found = (self._next_local(_naive(moment) + offset) - offset).replace(tzinfo=UTC)
+            found = (self._next_local(_naive_utc(moment) + offset) - offset).replace(tzinfo=UTC)
             change = next_change(moment, zone)
             if change is None or found < change:
                 return found
-            local = _naive(change) + offset_at(change, zone)
+            local = _naive_utc(change) + offset_at(change, zone)
             if self._next_local(local - _MICROSECOND) == local:
                 return change
             moment = change
 
     def _next_once(self, moment: datetime, zone: str) -> datetime:
-        local = _naive(moment) + offset_at(moment, zone)
+        local = _naive_utc(moment) + offset_at(moment, zone)
         while True:
             local = self._next_local(local)
             if (found := first_moment(local, zone)) > moment:
@@ -113,20 +113,20 @@ class Cron:
     def _next_local(self, local: datetime) -> datetime:
         """Return the first matching local time after another."""
         day = local.date()
-        if self._is_day(day):
+        if self._matches_day(day):
             place = bisect_right(self.times, local.hour * 60 + local.minute)
             if place < len(self.times):
-                return _at(day, self.times[place])
+                return _local_time(day, self.times[place])
         day += timedelta(days=1)
-        while not self._is_day(day):
+        while not self._matches_day(day):
             is_month = day.month in self.months
-            day = day + timedelta(days=1) if is_month else day.replace(day=1) + timedelta(days=_length(day))
-        return _at(day, self.times[0])
+            day = day + timedelta(days=1) if is_month else day.replace(day=1) + timedelta(days=_month_length(day))
+        return _local_time(day, self.times[0])
 
-    def _is_day(self, day: date) -> bool:
+    def _matches_day(self, day: date) -> bool:
         if day.month not in self.months:
             return False
-        is_day = day.day in self.days or (_LAST_DAY in self.days and day.day == _length(day))
+        is_day = day.day in self.days or (_LAST_DAY in self.days and day.day == _month_length(day))
         is_weekday = day.isoweekday() % 7 in self.weekdays
         if len(self.days - {_LAST_DAY}) < 31 and len(self.weekdays) < 7:
             return is_day or is_weekday
@@ -134,7 +134,7 @@ class Cron:
 
 
 def first_moment(local: datetime, zone: str) -> datetime:
-    """Return the moment of a local time: the first of two, or the end of the gap that skips it."""
+    """Return the moment of a local time. It is the first of two, or the end of a gap."""
     earlier = local - offset_of_local(local, zone, "earlier")
     moment = earlier.replace(tzinfo=UTC)
     if earlier + offset_at(moment, zone) == local:
@@ -145,7 +145,7 @@ def first_moment(local: datetime, zone: str) -> datetime:
 
 
 def parse_cron(text: str) -> Cron:
-    """Return the schedule of a cron text. Raise CronMistake otherwise."""
+    """Return the schedule of a cron text. Raises `CronMistake` for an invalid one."""
     words = list(_words(NAMED_TEXTS.get(text.strip().lower(), text)))
     if text.strip().startswith("@") and len(words) == 1:
         names = ", ".join(NAMED_TEXTS)
@@ -223,13 +223,13 @@ def _value(text: str, field: _Field) -> int:
     raise ValueError(f"{text!r} is no {field.name}", f"write a number from {field.low} to {field.high}{names}{last}")
 
 
-def _naive(moment: datetime) -> datetime:
+def _naive_utc(moment: datetime) -> datetime:
     return moment.astimezone(UTC).replace(tzinfo=None)
 
 
-def _at(day: date, minutes: int) -> datetime:
+def _local_time(day: date, minutes: int) -> datetime:
     return datetime(day.year, day.month, day.day, minutes // 60, minutes % 60)  # noqa: DTZ001  # a local time
 
 
-def _length(day: date) -> int:
+def _month_length(day: date) -> int:
     return monthrange(day.year, day.month)[1]

@@ -1,6 +1,7 @@
 """The request that an `http_handler` answers: method, path, and the source of each input.
 
-It stands beside the semantics: neither the IR nor the semantic hash has it. docs/spec/http.md defines the meaning.
+It is not part of the semantics: neither the IR nor the semantic hash contains it. docs/spec/http.md defines the
+meaning.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class HttpBinding:
 
     @property
     def route(self) -> str:
-        """Method and path without the names of holes: what a server tells requests apart by."""
+        """Method and path without the names of holes, by which a server distinguishes requests."""
         return route_of(self.method, self.path)
 
     def to_data(self) -> tuple[Any, ...]:

@@ -1,6 +1,6 @@
-"""Work that no caller waits for: `schedule`, `queue` and `events` of a checked node, and the tree of a supervisor.
+"""Fields for background work: `schedule`, `queue`, `events`, and the tree of a supervisor.
 
-They stand beside the semantics, as `http` does: neither the IR nor the semantic hash has them.
+They are not part of the semantics, as `http` is not: neither the IR nor the semantic hash contains them.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Waits between attempts: `base_us`, then each `factor` times the one before, at most `max_us`."""
+    """Delays between attempts: `base_us`, then each `factor` times the one before, at most `max_us`."""
 
     base_us: int = 1_000_000
     factor: int = 2
     max_us: int = 3_600_000_000
 
     def wait_us(self, attempt: int) -> int:
-        """Return the wait after this attempt; the first is 1."""
+        """Return the delay after this attempt; the first attempt is 1."""
         growth: int = self.factor ** min(attempt - 1, 64)
         return min(self.max_us, self.base_us * growth)
 
@@ -129,7 +129,7 @@ class SupervisorField:
 
 @dataclass(frozen=True, slots=True)
 class WorkBindings:
-    """The fields of a node for background work; None for each that it does not have."""
+    """The fields of a node for background work. A missing field is None."""
 
     schedule: ScheduleField | None = None
     queue: QueueField | None = None
@@ -160,26 +160,26 @@ def _restore(kind: type[Any], values: tuple[Any, ...]) -> Any:
     return kind(**given)
 
 
-class _Bound(Protocol):
+class _HasWork(Protocol):
     @property
     def work(self) -> WorkBindings | None: ...
 
 
-def schedule_of(compiled: _Bound) -> ScheduleField | None:
+def schedule_of(compiled: _HasWork) -> ScheduleField | None:
     """Return the `schedule` of a compiled node."""
     return None if compiled.work is None else compiled.work.schedule
 
 
-def queue_of(compiled: _Bound) -> QueueField | None:
+def queue_of(compiled: _HasWork) -> QueueField | None:
     """Return the `queue` of a compiled node."""
     return None if compiled.work is None else compiled.work.queue
 
 
-def events_of(compiled: _Bound) -> EventsField | None:
+def events_of(compiled: _HasWork) -> EventsField | None:
     """Return the `events` of a compiled node."""
     return None if compiled.work is None else compiled.work.events
 
 
-def supervisor_of(compiled: _Bound) -> SupervisorField | None:
+def supervisor_of(compiled: _HasWork) -> SupervisorField | None:
     """Return the tree of a compiled supervisor."""
     return None if compiled.work is None else compiled.work.supervisor

@@ -195,7 +195,7 @@ class Collection:
         self._mark(path)
         if entry is None:
             with self._checking:
-                folder = self._folder(callees.collection_of(path))
+                folder = self._folder(callees.collection_folder(path))
                 entry = self.entries[path] = Entry(path, folder, data, file_id, is_library, is_open)
                 self._change_names(entry.words)
             return

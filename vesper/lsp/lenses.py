@@ -167,7 +167,7 @@ def _field(tree: Tree, *keys: str) -> Tree | None:
 
 def _status(path: Path, node_id: str) -> str | None:
     """Return mode and confidence of a node; None for one that was never routed."""
-    migration = config_for(path).migrating()
+    migration = config_for(path).migration_settings()
     if migration.store.startswith("sqlite:") and not Path(migration.store.removeprefix("sqlite:")).exists():
         return None  # reading must not create it
     store = open_store(migration.store)

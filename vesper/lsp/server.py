@@ -17,7 +17,7 @@ from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol, lsp_method
 
 from vesper import __version__
-from vesper.compiler.callees import collection_of
+from vesper.compiler.callees import collection_folder
 from vesper.compiler.compiled import Compiled
 from vesper.lsp.checker import Checker
 from vesper.lsp.collection import Collection, find_files, read_file
@@ -168,7 +168,7 @@ class VesperServer(LanguageServer):
         self._uris[path] = params.text_document.uri
         if path not in self.collection.entries:
             # Outside of the workspace, or new: the files that it can call may be unknown.
-            root = collection_of(path)
+            root = collection_folder(path)
             for each in path.parent.glob(f"*{SUFFIX}") if root == path.parent else find_files([root]):
                 if each not in self.collection.entries:
                     self.collection.put(each, read_file(each))

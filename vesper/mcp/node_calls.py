@@ -94,7 +94,7 @@ class _Run:
         try:
             return asked.answer.result(ANSWER_SECONDS)
         except TimeoutError:
-            return f"nobody answered within {ANSWER_SECONDS:g} s"
+            return f"no answer within {ANSWER_SECONDS:g} s"
 
     async def next_question(self) -> _Asked | None:
         """Return the next question; None when the run has ended."""

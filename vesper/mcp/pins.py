@@ -35,7 +35,7 @@ def read_pins(config: Config) -> Iterator[Pin]:
     try:
         for name, settings in sorted(config.parts.mcp.items()):
             try:
-                found, tools = performer.listed(name)
+                found, tools = performer.list_tools(name)
             except EffectFailed as failure:
                 yield Pin(name, settings.tools, problem=secrets.redact(failure.message))
                 continue

@@ -1,4 +1,4 @@
-"""The run that a thread or task works on, for its log lines, and the W3C trace context as text."""
+"""The run of the current thread or task, and the W3C trace context as text."""
 
 from __future__ import annotations
 

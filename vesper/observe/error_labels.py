@@ -1,4 +1,4 @@
-"""The label `error` of executions that did not return: the code of a failure, or the kind of another end."""
+"""The label `error` of executions without outputs: a failure code or the kind of outcome."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Export of spans and metrics to an OTLP/HTTP receiver, as `[observe]` asks.
+"""Export of spans and metrics to an OTLP/HTTP receiver, configured by `[observe]`.
 
 Importing this module imports the OpenTelemetry SDK. Its environment variables add what `[observe]` does not have, such
 as `OTEL_EXPORTER_OTLP_HEADERS` for credentials and `OTEL_RESOURCE_ATTRIBUTES`.
@@ -77,7 +77,7 @@ class Exporter:
             self.push_metrics()
 
     def push_metrics(self) -> None:
-        """Send the metrics of this process; a failure is logged by OpenTelemetry, and the next push has all."""
+        """Send the metrics of this process. OpenTelemetry logs a failure, and the next push has all metrics."""
         self._metrics.export(metrics_data(snapshot(is_own=True), self._resource, self._began_ns, time.time_ns()))
 
     def _push(self) -> None:

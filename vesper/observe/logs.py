@@ -1,4 +1,4 @@
-"""Log lines of a service: text or JSON, with trace, span and node, levels by package, and no secrets.
+"""Log lines of a service, as text or JSON, with trace and node, without secrets.
 
     vesper.observe.logs.configure("json", {"vesper.host": "debug"})
 
@@ -31,7 +31,7 @@ def redact_with(method: Callable[[str], str]) -> None:
 
 
 def configure(form: str = "text", levels: Mapping[str, str] | None = None, stream: TextIO | None = None) -> None:
-    """Write log lines of all packages to `stream`, stderr by default, in place of an earlier configuration."""
+    """Write log lines of all packages to `stream`, by default stderr. It replaces an earlier configuration."""
     global _installed  # noqa: PLW0603  # the loggers of Python are global too
     root = logging.getLogger()
     if _installed is not None:

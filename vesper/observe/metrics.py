@@ -81,15 +81,15 @@ def set_gauge(metric: MetricSpec, labels: Sequence[str], value: float) -> None:
 
 
 def render(accept: str = "") -> tuple[str, bytes]:
-    """Return the content type and the text of all series, in the format that an `Accept` header prefers.
+    """Return the content type and text of all series in the accepted format.
 
-    Raises `OSError` if the directory cannot be read.
+    `accept` is an `Accept` header. Raises `OSError` if the directory cannot be read.
     """
     return render_metrics(accept)
 
 
 def snapshot(*, is_own: bool = False) -> list[Sample]:
-    """Return all series: those of this process, or the sums over the processes of its directory."""
+    """Return all series of this process, or the sums over its directory."""
     return [
         Sample(METRICS[place], tuple(labels), _distribution(*value) if isinstance(value, tuple) else value)
         for place, labels, value in snapshot_metrics(is_own)

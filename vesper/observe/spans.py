@@ -93,7 +93,7 @@ class Tracing:
             if not is_sampled:
                 return None if parent is None else RunSpan(None, None, str(parent), tracestate)
             tracer = self._own_tracer()
-        return _started(tracer, subject, execution, parent, tracestate)
+        return _start_span(tracer, subject, execution, parent, tracestate)
 
     def start(self) -> None:
         """Start the export of metrics, where the settings have one."""
@@ -110,7 +110,7 @@ class Tracing:
         return exporter_of(self._settings).tracer
 
     def export_native(self, rows: Iterable[NativeRow], subjects: Mapping[str, Subject]) -> None:
-        """Export the spans of requests that the server answered without Python, by the id of their node."""
+        """Export the spans of requests that the server answered without Python. `subjects` are the nodes by id."""
         tracer = self.tracer()
         if tracer is None:
             return
@@ -133,7 +133,7 @@ def current_parent() -> TraceParent | None:
     return TraceParent(found.trace_id, found.span_id, found.trace_flags.sampled) if found.is_valid else None
 
 
-def _started(
+def _start_span(
     tracer: Tracer,
     subject: Subject,
     execution: str | None,
@@ -188,7 +188,7 @@ class RunSpan:
 
     @property
     def has_effect_spans(self) -> bool:
-        """True where spans can be built with ids of their own: on the SDK's tracer."""
+        """True where the tracer is the SDK's, so that spans can have chosen ids."""
         return hasattr(self._tracer, "span_processor")
 
     def enter(self) -> None:
@@ -200,7 +200,7 @@ class RunSpan:
             token = contexts.attach(trace.set_span_in_context(self._span))
             self._tokens = token, _ACTIVE.set(self)
 
-    def diverged(self, where: str, fingerprint: str) -> None:
+    def note_divergence(self, where: str, fingerprint: str) -> None:
         """Note that the engines differed inside this run."""
         self.is_diverged = True
         if self._span is not None:
@@ -239,7 +239,7 @@ def _emit(
     is_fine: bool,
     is_client: bool = False,
 ) -> None:
-    """Hand a finished span with ids of its own to the processors of the SDK's tracer."""
+    """Pass a finished span with its own ids to the SDK's span processors."""
     from opentelemetry import trace
     from opentelemetry.sdk.trace import ReadableSpan
 
@@ -272,8 +272,8 @@ def active_span() -> RunSpan | None:
     return _ACTIVE.get()
 
 
-def compared(node_id: str, execution: str | None, start_ns: int, difference: tuple[str, str] | None) -> None:
-    """Export the span of a comparison that a follower made after the run, linked to the run's span.
+def export_comparison(node_id: str, execution: str | None, start_ns: int, difference: tuple[str, str] | None) -> None:
+    """Export the span of a shadow comparison, linked to the span of its run.
 
     Without a sampled run, only the first divergence of each kind has one. `difference` is its place and its kind.
     """

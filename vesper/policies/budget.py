@@ -1,4 +1,4 @@
-"""A budget as the IR holds it: limits on money, tokens, requests and time of the requests around which it stands."""
+"""A budget in the form of the IR. It limits money, tokens, requests and time of the requests in its scope."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ OnExceeded: TypeAlias = Literal["block", "warn", "allow"]
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Limits of one account. A limit that is None does not hold."""
+    """Limits on the requests of one scope. A limit that is None does not hold."""
 
     scope: Scope
     name: str
@@ -29,17 +29,17 @@ class Budget:
     path, so each execution of the node has its own. Set in plans; the IR of a node does not have it."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the form of the IR, without absent members."""
+        """Return the JSON form in the IR, without absent members."""
         members = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "depth"}
         return {key: value for key, value in members.items() if value is not None and value != "block"}
 
     @classmethod
     def from_json(cls, form: dict[str, Any]) -> Budget:
-        """Return the budget of a form of the IR."""
+        """Return the budget of a JSON form in the IR."""
         return cls(**form)
 
     def at_depth(self, depth: int) -> Budget:
-        """Return the budget of a node that is called `depth` calls deep."""
+        """Return the budget as part of a node that is called `depth` calls deeper."""
         return replace(self, depth=self.depth + depth)
 
 

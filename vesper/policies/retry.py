@@ -1,4 +1,4 @@
-"""The `retry` of an effect as its settings give it."""
+"""The `retry` of an effect, read from its policy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A policy as the IR holds it (docs/spec/ir.md), and how a machine reads its part of it."""
+"""A policy in the form of the IR (docs/spec/ir.md), and readers of its keys."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _OF_ONE_EXECUTION = frozenset(("expected_latency_ms", "memory_limit_mb", "total_
 
 
 class PolicyError(VesperError):
-    """A policy, or the record of a decision, that no machine can work with; the message names the key."""
+    """A policy that cannot be applied; the message names the key."""
 
 
 def effective(node: Policy, step: Policy) -> Policy:
-    """What holds for one effect: the policies of its step, and of its node those that the step does not have.
+    """Return the policy of one effect: that of its step, completed from that of its node.
 
-    A step's `retry` stands for the node's as a whole: `attempts` of one and `backoff` of the other would be a policy
-    that nobody wrote. A request counts for the budgets of both.
+    A step's `retry` replaces the node's as a whole: `attempts` of one and `backoff` of the other would be a policy that
+    neither declares. A request is charged to the budgets of both.
     """
     ours = {key: value for key, value in node.items() if not (key in _OF_RETRY and "attempts" in step)}
     found = {**ours, **{key: value for key, value in step.items() if key not in _OF_ONE_EXECUTION}}
@@ -40,7 +40,7 @@ def effective(node: Policy, step: Policy) -> Policy:
 
 
 def number(policy: Policy, key: str, most: int = MAX_COUNT, least: int = 1) -> int | None:
-    """A whole number of the policy; nothing where it has none."""
+    """Return a whole number of the policy; None if it is absent."""
     value = policy.get(key)
     if value is None:
         return None
@@ -50,7 +50,7 @@ def number(policy: Policy, key: str, most: int = MAX_COUNT, least: int = 1) -> i
 
 
 def word(policy: Policy, key: str, among: tuple[str, ...]) -> str | None:
-    """A word of the policy; nothing where it has none."""
+    """Return a word of the policy; None if it is absent."""
     value = policy.get(key)
     if value is None:
         return None
@@ -60,7 +60,7 @@ def word(policy: Policy, key: str, among: tuple[str, ...]) -> str | None:
 
 
 def words(policy: Policy, key: str) -> tuple[str, ...] | None:
-    """A list of words of the policy; nothing where it has none."""
+    """Return a list of words of the policy; None if it is absent."""
     value = policy.get(key)
     if value is None:
         return None

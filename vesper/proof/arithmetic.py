@@ -13,8 +13,8 @@ from vesper.proof.terms import Term, both, choose, implied, is_number, linear_pr
 def product(context: Context, left: Term, right: Term) -> Term:
     """Return the product of two numbers.
 
-    Of two unknowns it is a function of both with what is linear about a product; the equation itself is a definition,
-    which a query asserts only where it is open without it.
+    In a proof, the product of two unknowns is an uninterpreted function with linear facts. The exact equation is a
+    definition, which a query asserts only if it cannot decide without it.
     """
     linear = linear_product(left, right)
     if linear is not None:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What a symbolic evaluation explores.
+    """Limits of one symbolic evaluation.
 
-    For a proof every collection may have any length, and what has no encoding is an uninterpreted function. To find an
-    input, collections and loops are unrolled a few times, so that a model is nearly always a real witness.
+    For a proof every collection may have any length, and an operation without an encoding is an uninterpreted function.
+    To find an input, collections and loops are unrolled a few times, so that a model is nearly always a real witness.
     """
 
     max_items: int = 3

@@ -72,7 +72,7 @@ def evaluate_for(evaluator: Evaluator, loop: ir.For) -> Symbolic:
     start = None if loop.with_ is None else evaluator.value(loop.with_)
     items = items_of(evaluator, loop, over)
     if items is not None and loop.kind in _UNROLLED and _is_supported(loop):
-        return _unrolled(evaluator, loop, items, start)
+        return _unroll(evaluator, loop, items, start)
     from vesper.proof.witnesses import evaluate_by_witnesses
 
     return evaluate_by_witnesses(evaluator, loop, over, start)
@@ -104,7 +104,8 @@ _ANY_ORDER = frozenset(("forall", "exists", "set"))
 def _is_ordered(evaluator: Evaluator, loop: ir.For, type_: Type, keys: list[Symbolic]) -> bool:
     """Return whether candidates are in the order of the language, or the order does not matter.
 
-    Of candidates that are not constants the order is unknown, and two may be equal. To find an input that is enough.
+    The order of candidates that are not constants is unknown, and two of them may be equal. A search for an input
+    permits more loops over them than a proof.
     """
     if are_in_order(evaluator.context, type_, keys):
         return True
@@ -124,7 +125,7 @@ def _is_supported(loop: ir.For) -> bool:
     return loop.kind != "sum" or loop.value.type in _SUMMED
 
 
-def _unrolled(
+def _unroll(
     evaluator: Evaluator, loop: ir.For, items: list[tuple[Term, tuple[Symbolic, ...]]], start: Symbolic | None
 ) -> Symbolic:
     rounds: list[Round] = []
@@ -167,7 +168,7 @@ def bind(evaluator: Evaluator, loop: ir.For, parts: tuple[Symbolic, ...], state:
 
 
 class _State:
-    """What a `for` carries from one item to the next."""
+    """The state of a `for` between two items."""
 
     def __init__(self, evaluator: Evaluator, loop: ir.For, start: Symbolic | None) -> None:
         self._evaluator = evaluator
@@ -183,7 +184,7 @@ class _State:
                 self.value = DecimalTerm(real(0), ZERO) if loop.type == DECIMAL else Scalar(loop.type, ZERO)
 
     def take(self, found: Round, rounds: list[Round]) -> None:
-        """Add an item that takes part where the evaluator is."""
+        """Add the round of one item to the state, under the condition that the item takes part."""
         context, value = self._evaluator.context, found.value
         match self._loop.kind:
             case "forall" | "exists":
@@ -239,7 +240,7 @@ class _State:
                 return self.value
 
 
-def _built(evaluator: Evaluator, loop: ir.For, rounds: list[Round]) -> Symbolic:
+def _build_array(evaluator: Evaluator, loop: ir.For, rounds: list[Round]) -> Symbolic:
     assert isinstance(loop.type, ArrayOf)
     return compact(evaluator, loop.type, [(each.is_there, each.value) for each in rounds])
 
@@ -276,7 +277,7 @@ def _follows(earlier: Term, later: Term) -> bool:
     return is_number(first) and is_number(second) and whole(first) <= whole(second)
 
 
-def _taken(evaluator: Evaluator, loop: ir.For, rounds: list[Round]) -> Symbolic:
+def _take_while(evaluator: Evaluator, loop: ir.For, rounds: list[Round]) -> Symbolic:
     """Return the items until the first for which the value is false."""
     assert isinstance(loop.type, ArrayOf)
     kept = []
@@ -316,7 +317,7 @@ def _best(evaluator: Evaluator, loop: ir.For, rounds: list[Round]) -> Symbolic:
 def _set_of(evaluator: Evaluator, loop: ir.For, rounds: list[Round]) -> Symbolic:
     assert isinstance(loop.type, SetOf)
     members = tuple((each.is_there, each.value) for each in rounds)
-    return SetTerm(loop.type, _collected(evaluator, loop, members), members)
+    return SetTerm(loop.type, _collection_term(evaluator, loop, members), members)
 
 
 def _map_of(evaluator: Evaluator, loop: ir.For, rounds: list[Round]) -> Symbolic:
@@ -327,10 +328,10 @@ def _map_of(evaluator: Evaluator, loop: ir.For, rounds: list[Round]) -> Symbolic
         assert key is not None
         entries.append((each.is_there, key, each.value if loop.kind == "map" else each.items[0]))
     flat = tuple((there, part) for there, key, value in entries for part in (key, value))
-    return MapTerm(loop.type, _collected(evaluator, loop, flat), tuple(entries))
+    return MapTerm(loop.type, _collection_term(evaluator, loop, flat), tuple(entries))
 
 
-def _collected(evaluator: Evaluator, loop: ir.For, parts: tuple[tuple[Term, Symbolic], ...]) -> Term:
+def _collection_term(evaluator: Evaluator, loop: ir.For, parts: tuple[tuple[Term, Symbolic], ...]) -> Term:
     """Return the term of a whole set or map, a function of its parts."""
     from vesper.proof.symbols import components
 
@@ -344,8 +345,8 @@ def _collected(evaluator: Evaluator, loop: ir.For, parts: tuple[tuple[Term, Symb
 
 
 _COMBINED: dict[str, Callable[[Evaluator, ir.For, list[Round]], Symbolic]] = {
-    "array": _built,
-    "take_while": _taken,
+    "array": _build_array,
+    "take_while": _take_while,
     "min": _best,
     "max": _best,
     "min_by": _best,

@@ -245,7 +245,7 @@ class Reading:
         return self._of_element(type_, term)
 
     def _of_element(self, type_: Type, term: Term) -> Value:
-        """Return the value that stands for an element of a sort in the model, a different one for each."""
+        """Return the value that represents an element of a sort in the model, a different one for each."""
         sort = OPAQUE[type_]
         if sort not in self._texts:
             own = {

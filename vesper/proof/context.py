@@ -60,8 +60,8 @@ class Context:
                 self.facts.append(fact)
                 self.grow()
 
-    def is_new(self, term: Term) -> bool:
-        """Return whether this is the first question for what is known of a term."""
+    def mark_described(self, term: Term) -> bool:
+        """Record that the facts about a term are described, and return whether they were not before."""
         return self._described.setdefault(term.get_id(), term) is term
 
     def define(self, definition: Term) -> bool:

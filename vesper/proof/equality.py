@@ -55,7 +55,7 @@ def _compare(context: Context, left: Symbolic, right: Symbolic, is_exact: bool) 
             if term.sort() != other.sort() or isinstance(type_, Enum) != isinstance(other_type, Enum):
                 return FALSE
             if not is_exact and type_ in (FLOAT, JSON):
-                return _loose(context, f"{type_} equal", term, other, reflexive=type_ == JSON)
+                return _abstract_equality(context, f"{type_} equal", term, other, reflexive=type_ == JSON)
             return is_same(term, other)
         case DecimalTerm(), DecimalTerm():
             values = is_same(left.value, right.value)
@@ -81,8 +81,8 @@ def _has_float(value: Symbolic) -> bool:
     return "float" in type_text(value.type, has_outside=False)
 
 
-def _loose(context: Context, name: str, left: Term, right: Term, reflexive: bool) -> Term:
-    """Return an equality that identity implies, where it is reflexive, and that is symmetric."""
+def _abstract_equality(context: Context, name: str, left: Term, right: Term, reflexive: bool) -> Term:
+    """Return an uninterpreted, symmetric equality. If it is reflexive, identical values are equal."""
     if left.eq(right) and reflexive:
         return TRUE
     first, second = (left, right) if left.get_id() <= right.get_id() else (right, left)
@@ -147,7 +147,9 @@ def _same_maps(context: Context, left: MapTerm, right: MapTerm, is_exact: bool) 
             return is_same(left.identity, right.identity)
         if left.identity.eq(right.identity) and not _has_float(left):
             return TRUE
-        return _loose(context, f"maps equal {left.type}", left.identity, right.identity, not _has_float(left))
+        return _abstract_equality(
+            context, f"maps equal {left.type}", left.identity, right.identity, not _has_float(left)
+        )
     parts = []
     for one, other in ((left, right), (right, left)):
         for there, key, value in one.entries or ():

@@ -48,7 +48,7 @@ class Failure:
 
 @dataclass(slots=True)
 class Names:
-    """Values of names where an expression stands."""
+    """Values of the names that an expression can read."""
 
     refs: dict[tuple[str, str], Symbolic]
     """By kind and name: inputs, constants, steps, outputs and errors."""
@@ -283,5 +283,5 @@ class Evaluator:
         return symbol(context, call.type, name, operands)
 
 
-def named(kind: str, values: Mapping[str, Symbolic]) -> dict[tuple[str, str], Symbolic]:
+def names_of_kind(kind: str, values: Mapping[str, Symbolic]) -> dict[tuple[str, str], Symbolic]:
     return {(kind, name): value for name, value in values.items()}

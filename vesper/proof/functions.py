@@ -1,4 +1,4 @@
-"""Calls of recursive functions: functions without an encoding, named by what they compute."""
+"""Calls of recursive functions: uninterpreted functions, named by the text of their definitions."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ def evaluate_apply(evaluator: Evaluator, apply: ir.Apply) -> Symbolic:
     context = evaluator.context
     args = [evaluator.value(each) for each in apply.args]
     operands = [term for each in args for term in components(context, each)]
-    name = f"{ABSTRACT}function {fingerprint(evaluator.node, apply.function)}"
+    name = f"{ABSTRACT}function {definition_text(evaluator.node, apply.function)}"
     evaluator.note(apply.index, f"the recursive function {apply.function} is not unrolled")
     codes = {"recursion_limit"}
-    for each in reached(evaluator.node, apply.function):
+    for each in reachable_functions(evaluator.node, apply.function):
         codes |= codes_of_expression(each.value)
     for code in sorted(codes):
         evaluator.fail(apply.index, code, context.apply(f"{name} fails {code}", operands, z3.BoolSort()), "apply")
     return symbol(context, apply.type, name, operands)
 
 
-def reached(node: ir.Node, function: str) -> list[ir.Function]:
+def reachable_functions(node: ir.Node, function: str) -> list[ir.Function]:
     """Return a function and those that it calls, directly or through others."""
     by_name = {each.name: each for each in node.functions}
     found: dict[str, ir.Function] = {}
@@ -41,9 +41,9 @@ def reached(node: ir.Node, function: str) -> list[ir.Function]:
     return list(found.values())
 
 
-def fingerprint(node: ir.Node, function: str) -> str:
+def definition_text(node: ir.Node, function: str) -> str:
     """Return a text that is equal for functions with equal definitions, whatever they and their locals are called."""
-    functions = reached(node, function)
+    functions = reachable_functions(node, function)
     numbers = {each.name: at for at, each in enumerate(functions)}
     constants = {each.name: repr((each.type, each.value)) for each in node.constants}
     parts: list[str] = []

@@ -76,7 +76,7 @@ class SymbolicInputs:
         self.small += [now.term > 946_684_800_000_000, now.term < 4_102_444_800_000_000]
         self._places = min(_MAX_PLACES, max((_places_of(node) for node in nodes), default=2))
         for name, value in self.values.items():
-            self._wish(name, value)
+            self._prefer_small(name, value)
 
     def of(self, node: Node) -> dict[str, Symbolic]:
         """Return the inputs of one of the nodes."""
@@ -87,37 +87,37 @@ class SymbolicInputs:
             for each in node.inputs
         }
 
-    def _wish(self, name: str, value: Symbolic) -> None:
+    def _prefer_small(self, name: str, value: Symbolic) -> None:
         match value:
             case DecimalTerm(number, scale):
-                self.small += [self._on_grid(name, number, scale), number <= _SMALL, number >= -_SMALL]
+                self.small += [self._has_few_places(name, number, scale), number <= _SMALL, number >= -_SMALL]
             case Scalar(type_, term) if type_ in (INTEGER, DURATION):
                 self.small += [term <= _SMALL, term >= -_SMALL]
             case Scalar(type_, term) if type_ == STRING:
                 length = self.context.apply("length of text", (term,), z3.IntSort())
                 self.small += [length <= _SMALL_LENGTH, length >= 0]
             case OptionalTerm(_, _, inner):
-                self._wish(name, inner)
+                self._prefer_small(name, inner)
             case RecordTerm(_, fields):
                 for own_name, own in fields.items():
-                    self._wish(f"{name}.{own_name}", own)
+                    self._prefer_small(f"{name}.{own_name}", own)
             case ArrayTerm(items=None):
                 self.small.append(value.length <= self.context.bounds.max_items)
             case ArrayTerm(items=items):
                 for index, item in enumerate(items or ()):
-                    self._wish(f"{name}[{index}]", item)
+                    self._prefer_small(f"{name}[{index}]", item)
             case SetTerm(_, _, members):
                 for index, (_, member) in enumerate(members or ()):
-                    self._wish(f"{name} key {index}", member)
+                    self._prefer_small(f"{name} key {index}", member)
             case MapTerm(_, _, entries):
                 for index, (_, key, held) in enumerate(entries or ()):
-                    self._wish(f"{name} key {index}", key)
-                    self._wish(f"{name} value {index}", held)
+                    self._prefer_small(f"{name} key {index}", key)
+                    self._prefer_small(f"{name} value {index}", held)
             case _:
                 pass
 
-    def _on_grid(self, name: str, number: Term, scale: Term) -> Term:
-        """Return that a decimal has few places: a whole number of the smallest unit, and a scale that holds it."""
+    def _has_few_places(self, name: str, number: Term, scale: Term) -> Term:
+        """Return the term that a decimal has few places: a whole number of units of one of the first scales."""
         ways = []
         for places in range(self._places + 1):
             units = z3.Const(f"{name} units of scale {places}", z3.IntSort())

@@ -1,4 +1,4 @@
-"""`loop` statements: unrolled where the number of rounds is small, otherwise functions of what a round computes."""
+"""`loop` statements: unrolled where the number of rounds is small, otherwise functions of the terms of one round."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _COLLECTED = "collected"
 
 
 def evaluate_loop(execution: Execution, loop: ir.Loop) -> Symbolic:
-    """Return the value of a loop: its state, and what it collects."""
+    """Return the value of a loop: its state, and the values that it collects."""
     evaluator = execution.evaluator
     over = None if loop.over is None else evaluator.value(loop.over)
     state = {each.local: evaluator.value(each.value) for each in loop.state}
@@ -56,10 +56,10 @@ def evaluate_loop(execution: Execution, loop: ir.Loop) -> Symbolic:
     bounds = evaluator.context.bounds
     if over is None and (bounds.is_finding or loop.max <= bounds.max_unrolled // 4):
         most = min(loop.max + 1, 2 * bounds.max_items + 2) if bounds.is_finding else loop.max + 1
-        return _unrolled(execution, loop, state, [(TRUE, ())] * most)
+        return _unroll(execution, loop, state, [(TRUE, ())] * most)
     if items is not None:
-        return _unrolled(execution, loop, state, items)
-    return _abstracted(execution, loop, over, state)
+        return _unroll(execution, loop, state, items)
+    return _abstract_loop(execution, loop, over, state)
 
 
 def _items(evaluator: Evaluator, over: Symbolic | None) -> list[tuple[Term, tuple[Symbolic, ...]]] | None:
@@ -78,7 +78,7 @@ def _items(evaluator: Evaluator, over: Symbolic | None) -> list[tuple[Term, tupl
     return None
 
 
-def _unrolled(
+def _unroll(
     execution: Execution, loop: ir.Loop, state: dict[int, Symbolic], items: list[tuple[Term, tuple[Symbolic, ...]]]
 ) -> Symbolic:
     evaluator, context = execution.evaluator, execution.context
@@ -129,7 +129,7 @@ def _unrolled(
     return RecordTerm(loop.type, values)
 
 
-def _abstracted(execution: Execution, loop: ir.Loop, over: Symbolic | None, state: dict[int, Symbolic]) -> Symbolic:
+def _abstract_loop(execution: Execution, loop: ir.Loop, over: Symbolic | None, state: dict[int, Symbolic]) -> Symbolic:
     """Return the value of a loop of any number of rounds, from one round of any state."""
     from vesper.proof.statements import Execution as Inner
     from vesper.proof.statements import RawEnding
@@ -165,7 +165,7 @@ def _abstracted(execution: Execution, loop: ir.Loop, over: Symbolic | None, stat
     parts += [guard for guard, _ in rounds.broken]
     entered = evaluator.alive
     parts = [z3.substitute(each, (entered, TRUE)) if not z3.is_true(entered) else each for each in parts]
-    parts += [z3.Const(f"request {each}", z3.BoolSort()) for each in _requested(loop)]
+    parts += [z3.Const(f"request {each}", z3.BoolSort()) for each in _request_names(loop)]
     name, operands = name_of(parts, generic)
     kind = f"loop {loop.type!r} {loop.max} {[loop.where is None, loop.condition is None, loop.stop_when is None]}"
     kind += f" {[[local for local, _ in loop.next].count(each.local) for each in loop.state]} {len(inner.failures)}"
@@ -173,7 +173,7 @@ def _abstracted(execution: Execution, loop: ir.Loop, over: Symbolic | None, stat
     key = f"{ABSTRACT}{hashlib.sha256(f'{kind} {name}'.encode()).hexdigest()[:24]}"
     operands += [term for each in state.values() for term in components(context, each)]
     operands += [] if over is None else components(context, over)
-    if _requested(loop):
+    if _request_names(loop):
         # Other completions come back when the loop runs again.
         occurrence = execution.occurrence(f"loop {loop.name}")
         operands.append(integer(occurrence) if execution.iteration is None else execution.iteration)
@@ -219,7 +219,7 @@ def _abstracted(execution: Execution, loop: ir.Loop, over: Symbolic | None, stat
 def _last_round(
     execution: Execution, loop: ir.Loop, over: Symbolic | None, key: str, operands: list[Term]
 ) -> Execution:
-    """Evaluate the round in which a loop ended the node: one of some state, at some item."""
+    """Evaluate the round in which a loop ended the node, from any state and at any item."""
     from vesper.proof.statements import Execution as Inner
 
     evaluator, context = execution.evaluator, execution.context
@@ -240,7 +240,7 @@ def _last_round(
 
 
 def _is_ending(context: Context, ended: dict[str, Symbolic], ending: RawEnding) -> Term:
-    """Return whether a node that a loop ended has ended so."""
+    """Return whether the values with which a loop ended the node are those of one ending of its last round."""
     alike = [same(context, value, ending.values[name]) for name, value in ended.items()]
     for name, value in ended.items():
         pairs = zip(components(context, value), components(context, ending.values[name]), strict=True)
@@ -272,7 +272,7 @@ def _round(rounds: Execution, loop: ir.Loop) -> list[Term]:
     return parts
 
 
-def _requested(loop: ir.Loop) -> list[str]:
+def _request_names(loop: ir.Loop) -> list[str]:
     return [each.name for each in all_statements(loop.body) if isinstance(each, ir.Request | ir.CallNode)]
 
 

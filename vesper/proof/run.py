@@ -12,7 +12,7 @@ from vesper.language.ir.failures import can_become_declared
 from vesper.proof.bounds import NotEncodable, TooDeep
 from vesper.proof.context import Context
 from vesper.proof.equality import same
-from vesper.proof.evaluation import Evaluator, Failure, Names, named
+from vesper.proof.evaluation import Evaluator, Failure, Names, names_of_kind
 from vesper.proof.inputs import SymbolicInputs
 from vesper.proof.operations.text import text_literal
 from vesper.proof.statements import Execution, RawEnding, SymbolicRequest
@@ -158,7 +158,7 @@ class _Run:
         self._node = node
         self._context = inputs.context
         self._recorder = Recorder(inputs.context)
-        names = Names(named("input", inputs.of(node)))
+        names = Names(names_of_kind("input", inputs.of(node)))
         self._evaluator = Evaluator(inputs.context, node, inputs.now, names, self._recorder)
         self._endings: list[Ending] = []
 
@@ -242,7 +242,7 @@ class _Run:
         evaluator, node = self._evaluator, self._node
         outputs = {each.name: self._merged(each.name, each.type, returns) for each in node.outputs}
         errors = {each.name: self._merged(each.name, each.type, raises) for each in node.errors}
-        evaluator.names.refs.update(named("output", outputs))
+        evaluator.names.refs.update(names_of_kind("output", outputs))
         evaluator.alive = either(*(each.guard for each in returns))
         self._clauses("postcondition", node.postconditions)
         returned = evaluator.alive
@@ -314,7 +314,7 @@ def same_ending(context: Context, left: Ending, right: Ending, fields: Sequence[
 
 
 def requests_differ(context: Context, left: SymbolicRun, right: SymbolicRun) -> Term:
-    """Return where two versions request different things, or one requests what the other does not."""
+    """Return where the requests of two versions differ, or only one of them makes a request."""
     first = {(each.path, each.occurrence): each for each in left.requests}
     second = {(each.path, each.occurrence): each for each in right.requests}
     ways = []

@@ -53,7 +53,7 @@ class Solver:
     """Answers several queries about the terms of one context."""
 
     def __init__(self, inputs: SymbolicInputs, seconds: float = DEFAULT_SECONDS, small: bool = False) -> None:
-        """Create a solver. With `small` only small inputs count, which are easier to find and to read."""
+        """Create a solver. With `small` only small inputs are considered, which are easier to find and to read."""
         import z3
 
         self._context = inputs.context

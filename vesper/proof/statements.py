@@ -86,7 +86,7 @@ class Execution:
             case _:
                 first = len(evaluator.failures)
                 value = self._own_value(statement)
-                value = self._handled(statement, first, value)
+                value = self._run_handlers(statement, first, value)
                 if value is not None:
                     evaluator.names.refs["step", statement.name] = value
 
@@ -113,7 +113,7 @@ class Execution:
                 raise AssertionError(statement)
 
     def _members(self, parallel: ir.Parallel) -> None:
-        """Evaluate each member whatever becomes of the others; the failure of the first that failed counts."""
+        """Evaluate each member even if others fail. The first failed member in order gives the failure."""
         evaluator = self.evaluator
         start = evaluator.alive
         ended = start
@@ -188,7 +188,7 @@ class Execution:
         at = self.occurrence(request.name)
         operands = [self.iteration if self.iteration is not None else integer(at)]
         name = f"completion of {request.name}"
-        return self._completed(
+        return self._completion_value(
             request, request.result, name, operands, codes, has_http, request.effect, arguments, key, at
         )
 
@@ -202,9 +202,11 @@ class Execution:
             operands += components(self.context, each)
         name = f"call {call.name} of {callee.semantic_hash} with {', '.join(arguments)}"
         codes = sorted({*callee_codes(callee), "contract_broken"})
-        return self._completed(call, call.result, name, operands, codes, True, f"call {call.node}", arguments, None, at)
+        return self._completion_value(
+            call, call.result, name, operands, codes, True, f"call {call.node}", arguments, None, at
+        )
 
-    def _completed(
+    def _completion_value(
         self,
         statement: ir.Request | ir.CallNode,
         result: ir.Expression,
@@ -239,7 +241,7 @@ class Execution:
 
     # -- handlers ----------------------------------------------------------------------------------
 
-    def _handled(self, statement: ir.Statement, first: int, value: Symbolic | None) -> Symbolic | None:
+    def _run_handlers(self, statement: ir.Statement, first: int, value: Symbolic | None) -> Symbolic | None:
         """Run the handlers for the failures since `first`, and return the value of the statement."""
         handlers = () if isinstance(statement, ir.Return | ir.Raise | ir.Require) else statement.handlers
         evaluator = self.evaluator

@@ -1,4 +1,4 @@
-"""Symbolic values: the terms that stand for one value of each type.
+"""Symbolic values: the terms that represent one value of each type.
 
 A value of a scalar type is one term; a decimal is its number and its scale; an optional, a record and an array are
 made of the values in them. Arrays give their items on demand, so an array of any length needs no quantifier.
@@ -71,7 +71,7 @@ class DecimalTerm:
 
 @dataclass(frozen=True, slots=True)
 class OptionalTerm:
-    """Where it is null, the value is any."""
+    """An optional: the condition that it is null, and a value, which is arbitrary there."""
 
     type: OptionalOf
     is_null: Term
@@ -178,7 +178,7 @@ def symbol(
 ) -> Symbolic:
     """Return a value of which only the type is known: a constant, or a function of its operands.
 
-    What holds for every value of the type goes to the facts, or to `sink`.
+    The facts that hold for every value of the type are added to `sink`, or to the context without one.
     """
     facts: list[Term] = []
     found = _symbol(context, type_, name, args, facts)
@@ -203,7 +203,7 @@ def _symbol(context: Context, type_: Type, name: str, args: Sequence[Term], fact
         case ArrayOf():
             return array_of(context, type_, context.apply(name, args, sort_of(context, type_)))
         case SetOf() | MapOf():
-            return _keyed(context, type_, name, args, facts)
+            return _symbolic_keyed(context, type_, name, args, facts)
         case _ if type_ == DECIMAL:
             value = context.apply(f"{name} value", args, z3.RealSort())
             scale = context.apply(f"{name} scale", args, z3.IntSort())
@@ -228,10 +228,10 @@ def _short_array(context: Context, type_: ArrayOf, name: str, args: Sequence[Ter
     return listed(context, type_, length, items)
 
 
-def _keyed(
+def _symbolic_keyed(
     context: Context, type_: SetOf | MapOf, name: str, args: Sequence[Term], facts: list[Term]
 ) -> SetTerm | MapTerm:
-    """Return a set or a map, when finding one of few keys."""
+    """Return a set or a map. To find an input it has a few symbolic keys, otherwise it is one term."""
     identity = context.apply(name, args, sort_of(context, type_))
     key_type = type_.element if isinstance(type_, SetOf) else type_.key
     if not context.bounds.is_finding:
@@ -253,7 +253,7 @@ def _keyed(
 
 
 def array_of(context: Context, type_: ArrayOf, identity: Term) -> ArrayTerm:
-    """Return the array that a term stands for, of any length."""
+    """Return the array that a term represents, of any length."""
     text = type_text(type_, has_outside=False)
     length = context.apply(f"length of {text}", (identity,), z3.IntSort())
     context.assume(length >= 0, length <= MAX_ENTRIES)
@@ -315,7 +315,7 @@ def default(context: Context, type_: Type) -> Symbolic:
 def components(context: Context, value: Symbolic, where: Term | None = None) -> list[Term]:
     """Return the terms that a value consists of, for operands of functions; equal values have equal terms.
 
-    Where `where` is given and false, they are those of a fixed value.
+    With the condition `where`, they are the terms of a fixed value where it is false.
     """
     found = _components(context, value)
     if where is None or z3.is_true(where):

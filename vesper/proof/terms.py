@@ -61,14 +61,14 @@ def either(*terms: Term) -> Term:
     distinct.pop(_FALSE_ID, None)
     parts = list(distinct.values())
     if len(parts) == 2:
-        shared = _rejoined(parts[0], parts[1])
+        shared = _common_conditions(parts[0], parts[1])
         if shared is not None:
             return shared
     return FALSE if not parts else parts[0] if len(parts) == 1 else z3.Or(*parts)
 
 
-def _rejoined(left: Term, right: Term) -> Term | None:
-    """Return what two ways have in common where they differ in one condition and its negation only."""
+def _common_conditions(left: Term, right: Term) -> Term | None:
+    """Return the common conditions of two conjunctions that end with a condition and with its negation."""
     first, second = conjuncts(left), conjuncts(right)
     if not first or not second or not all(a.eq(b) for a, b in zip(first[:-1], second[:-1], strict=False)):
         return None

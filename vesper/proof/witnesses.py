@@ -1,4 +1,4 @@
-"""`for` expressions over collections of any length: functions of what they compute, with witness items.
+"""`for` expressions over collections of any length: uninterpreted functions with facts about witness items.
 
 The result is named by the terms of one round, with everything that does not depend on the item as an operand, so that
 equal computations have equal results. Facts tie it to items: a FORALL that is false has an item that breaks it, one
@@ -360,7 +360,7 @@ class _Abstracted:
         return found
 
     def _know_scale(self, found: DecimalTerm, whole: Term) -> None:
-        """Add that the scale of a sum is zero or that of an item, and no item has a larger one."""
+        """Add facts about the scale of a sum: it is zero or that of an item, and no item has a larger one."""
         widest = self._place("item of the largest scale")
         at_widest = self.at(widest).value
         assert isinstance(at_widest, DecimalTerm)

@@ -48,7 +48,7 @@ def text_with_case(compiled: Compiled, divergence: Divergence, comment: str) -> 
         raise CannotKeep(f"it is a case of the node already: `{name}`")
     if plans_of(compiled).is_sensitive:
         raise CannotKeep("the node is sensitive, and only the journal has the inputs")
-    return text_with_lines(compiled, given_case(compiled, _given(divergence, compiled), name, comment))
+    return text_with_lines(compiled, given_case(compiled, _smallest_given(divergence, compiled), name, comment))
 
 
 def given_case(compiled: Compiled, given: Given, name: str, comment: str) -> list[str]:
@@ -76,7 +76,7 @@ def text_with_lines(compiled: Compiled, lines: list[str]) -> str:
     return after
 
 
-def _given(divergence: Divergence, compiled: Compiled) -> Given:
+def _smallest_given(divergence: Divergence, compiled: Compiled) -> Given:
     """Return the smallest inputs and completions, else those of the first stored execution."""
     small = divergence.extra.get(SMALL_GIVEN)
     if isinstance(small, str):

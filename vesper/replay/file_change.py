@@ -1,7 +1,6 @@
 """Changes of a node's file since a run was recorded.
 
-A replay runs the recorded definition, whatever has become of its file. A reader who has the file open must know that it
-is another one.
+A replay runs the recorded definition, whatever has become of its file. Readers of the file are told that it differs.
 """
 
 from __future__ import annotations

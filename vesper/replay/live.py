@@ -78,7 +78,7 @@ class LiveHost(Host):
     def _note(self, path: str, status: int) -> None:
         self.statuses[path] = status
 
-    def _replayed(self, run: Run) -> Replayed:
+    def _known_answers(self, run: Run) -> Replayed:
         self._last = _KnownAnswers(self._answered, self._trace_id, run.execution)
         return self._last
 

@@ -113,7 +113,7 @@ class Shell:
         for line in (*header_lines(trace), "", *timeline_lines(trace)):
             self._write(line)
         if trace.outcome is None or not self.session.steps:  # a complete timeline shows the outcome
-            self._write(outcome_line(self._shown(trace)))
+            self._write(outcome_line(self._mask_trace(trace)))
         if self.session.replayed.difference is not None:
             self._write(f"\nThe replay on {self.session.engine} differs: {self.session.replayed.difference}")
         if self.session.trace.divergence is not None:
@@ -157,9 +157,9 @@ class Shell:
         trace = self.session.trace
         for line in timeline_lines(trace, self.session.position or None):
             self._write(line)
-        self._write(outcome_line(self._shown(trace)))
+        self._write(outcome_line(self._mask_trace(trace)))
 
-    def _shown(self, trace: Trace) -> Trace:
+    def _mask_trace(self, trace: Trace) -> Trace:
         """Return the trace as it may be shown."""
         return trace if self._reveals else masked_trace(trace)
 
@@ -178,7 +178,7 @@ class Shell:
 
     def _next(self, _: str) -> None:
         if self.session.position == len(self.session.steps):
-            self._write(f"at the end. {outcome_line(self._shown(self.session.trace))}")
+            self._write(f"at the end. {outcome_line(self._mask_trace(self.session.trace))}")
             return
         self.session.go_to(self.session.position + 1)
         self._print_step()
@@ -191,10 +191,10 @@ class Shell:
         found = step or self.session.step
         if found is None:
             self._write("Before the first step")
-            for name, value in self._shown(self.session.trace).inputs.items():
+            for name, value in self._mask_trace(self.session.trace).inputs.items():
                 self._write(f"  input.{name}: {printable(show(value))}")
             return
-        trace = self._shown(self.session.trace)
+        trace = self._mask_trace(self.session.trace)
         for line in step_lines(trace, timeline(trace)[found.number - 1]):
             self._write(line)
 
@@ -272,12 +272,12 @@ class Shell:
             trace = self.session.run(prepared, engine, self._prompt_for(prepared) if asks else None)
         self._print_responses(trace, prepared)
         if not asks:
-            self._write(outcome_line(self._shown(trace)))
+            self._write(outcome_line(self._mask_trace(trace)))
         return True
 
     def _print_responses(self, trace: Trace, prepared: ChangedExecution) -> None:
         """Print the responses of requests that were not copied from the trace."""
-        answered = [each for each in self._shown(trace).exchanges if each.origin != "recorded"]
+        answered = [each for each in self._mask_trace(trace).exchanges if each.origin != "recorded"]
         only = len(answered) == 1 or (prepared.from_step is not None and bool(answered))
         for number, each in enumerate(answered):
             first = only and number == 0
@@ -329,7 +329,7 @@ class Shell:
     def _offer_fix(self) -> None:
         assert self.session.forked is not None
         if not self.session.has_succeeded:
-            self._write(outcome_line(self._shown(self.session.forked)))
+            self._write(outcome_line(self._mask_trace(self.session.forked)))
             return
         if self.session.fix is None:
             self._write("Success!")

@@ -21,7 +21,7 @@ from vesper.journal.entry import Entry, Kind
 from vesper.language.diagnostics.source import SourceFile
 from vesper.language.ir.encode import canonical_json
 from vesper.replay.rerun import engine_of
-from vesper.testing.recorder import HEADER, NotRecorded, case_lines
+from vesper.testing.recorder import HEADER, NotRecorded, case_lines, placeholder_notes
 from vesper.testing.replay_host import read_cases
 from vesper.trace.model import Trace, TraceError
 from vesper.trace.programs import compiled_of, program_of
@@ -29,14 +29,20 @@ from vesper.values.model import scalar_text
 from vesper.verify.differential.regressions import typed_value
 
 
-def case_text(trace: Trace, name: str | None = None, placeholders: Mapping[str, object] | None = None) -> str:
+def case_text(
+    trace: Trace,
+    name: str | None = None,
+    placeholders: Mapping[str, object] | None = None,
+    reveals: bool = False,
+) -> str:
     """Return a file with the case of the trace, as `vesper run --record` writes it.
 
-    Raises `TraceError`.
+    A case that `reveals` has the sensitive values as they were. Raises `TraceError`.
     """
     compiled = compiled_of(trace.definition)
     try:
-        lines = case_lines(_prepare(trace, compiled), _entries(trace), name or _name(trace), placeholders=placeholders)
+        node, entries = _prepare(trace, compiled), _entries(trace)
+        lines = case_lines(node, entries, name or _name(trace), placeholders=placeholders, reveals=reveals)
     except NotRecorded as problem:
         raise TraceError(f"trace {trace.trace_id} cannot be made a case: {problem}") from None
     told = [
@@ -44,10 +50,7 @@ def case_text(trace: Trace, name: str | None = None, placeholders: Mapping[str, 
         "# Paste the case below `testing: test_cases:` of the node, or answer a test from this file with",
         "# `vesper.testing.Replay`.",
     ]
-    sensitive = ", ".join(compiled.node.grants.sensitive)
-    if sensitive:
-        told.append(f"# Sensitive inputs, replaced by placeholders of the same shape: {sensitive}.")
-    return "\n".join([*told, "test_cases:", *lines, ""])
+    return "\n".join([*told, *placeholder_notes(compiled, reveals), "test_cases:", *lines, ""])
 
 
 def pytest_text(trace: Trace, cases: str, file_name: str) -> str:
@@ -112,8 +115,8 @@ def conformance_text(trace: Trace, reveals: bool = False) -> str:
     """Return a case for `tests/conformance/regressions`: engines must agree on these inputs."""
     if trace.is_sensitive and not reveals:
         raise TraceError(
-            f"trace {trace.trace_id} is sensitive, and a conformance case holds its inputs as they were: --reveal "
-            "writes them; a case (`--as case`) has placeholders"
+            f"trace {trace.trace_id} is sensitive, and a conformance case holds its inputs and answers as they were: "
+            "--reveal writes them; a case (`--as case`) has placeholders"
         )
     given = {name: typed_value(value) for name, value in trace.inputs.items()}
     lines = [

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 
-from vesper.language.diagnostics.suggest import did_you_mean
+from vesper.language.diagnostics.suggest import did_you_mean_node
 from vesper.values.node_id import split_node_id
 
 SUFFIX = ".vsp"
@@ -124,7 +124,7 @@ def locate(wanted: str, root: Path) -> Path:
         ids = {path.stem for path in files} | {read(path) for path in files}
         names = ids | {parts[0] for each in ids if (parts := split_node_id(each))}
         # The number of compared names is bounded: names with the same beginning come first, in a fixed order.
-        hint = did_you_mean(wanted, sorted(names, key=lambda each: (each[:1] != wanted[:1], each)))
+        hint = did_you_mean_node(wanted, sorted(names, key=lambda each: (each[:1] != wanted[:1], each)))
         raise NodeNotFound(f"no node `{wanted}` under `{root}`" + (f"; {hint}" if hint else ""))
     return matches[0]
 

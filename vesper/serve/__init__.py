@@ -19,9 +19,9 @@ def app(
 ) -> Application:
     """Return nodes as an ASGI application.
 
-    `nodes` are files and folders, by default `nodes`. Handlers are served at the paths of their `http:`, and nodes
-    that a pattern of `expose` matches at `POST /nodes/ID`. `config` is the path of a `vesper.toml`, by default the
-    nearest; its `[serve]` has authentication, limits and CORS. `engine` is `auto`, `python` or `direct`.
+    `nodes` are files and folders, by default `nodes`. Handlers are served at the paths of their `http:`, and nodes that
+    match a pattern of `expose` at `POST /nodes/ID`. `config` is the path of a `vesper.toml`, by default the nearest;
+    its `[serve]` has authentication, limits and CORS. `engine` is `auto`, `python` or `direct`.
     """
     from vesper.serve.asgi import Application
     from vesper.serve.control import Options

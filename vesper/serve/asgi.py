@@ -1,6 +1,6 @@
 """Nodes as an ASGI application, for uvicorn and inside FastAPI and Starlette (docs/how-to/serve-with-asgi.md).
 
-Requests are read and answers written by the same native part as those of `vesper serve`.
+The native code of `vesper serve` reads requests and writes answers here, too.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from vesper.serve.nodes import Service, is_hosted
 from vesper.serve.run_call import JSON_HEADERS, describe_error, run_call
 from vesper.serve.runs.endpoints import ENDPOINTS
 from vesper.serve.runs.operations import EVENT_HEADERS, Watch
-from vesper.serve.runs.watches import Places, follow
-from vesper.serve.streams import Opened, wants_stream
+from vesper.serve.runs.watches import WatchPlaces, follow
+from vesper.serve.streams import StreamedRun, wants_stream
 from vesper.serve.table import build_table
 from vesper.values.generated.metrics import REQUEST_DURATION, REQUESTS_TOTAL
 from vesper.values.vesper_error import VesperError
@@ -48,21 +48,21 @@ Answer = tuple[int, list[tuple[bytes, bytes]], bytes]
 
 
 class Application:
-    """An ASGI application. It loads its nodes at startup, or with the first request where it is mounted."""
+    """An ASGI application. It loads its nodes at startup, or at the first request if it is mounted in another one."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
         self._lock = threading.Lock()
-        self._opened: _Opened | None = None
+        self._opened: _LoadedNodes | None = None
 
     def open(self) -> None:
-        """Load the nodes, unless they are loaded in this process. Raises `VesperError`."""
+        """Load the nodes unless this process has loaded them. Raises `VesperError`."""
         with self._lock:
             if self._opened is None or self._opened.pid != os.getpid():
-                self._opened = _Opened(self._options)
+                self._opened = _LoadedNodes(self._options)
 
     def close(self) -> None:
-        """End the runs that are under way, and release journal and threads. An application can be opened again."""
+        """End the runs that are under way, and close journal and threads. An application can be opened again."""
         with self._lock:
             opened, self._opened = self._opened, None
         if opened is not None:
@@ -70,14 +70,14 @@ class Application:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await self._live(receive, send)
+            await self._handle_lifespan(receive, send)
         elif scope["type"] == "http":
             await self._respond(scope, receive, send)
         elif scope["type"] == "websocket":
             await receive()
             await send({"type": "websocket.close", "code": 1000})
 
-    async def _live(self, receive: Receive, send: Send) -> None:
+    async def _handle_lifespan(self, receive: Receive, send: Send) -> None:
         while True:
             kind = (await receive())["type"]
             try:
@@ -105,7 +105,7 @@ class Application:
         if isinstance(answer, tuple):
             await self._send(opened, routed, answer, started, scope, send)
             return
-        if isinstance(answer, Opened):
+        if isinstance(answer, StreamedRun):
             assert isinstance(routed, ExchangeCall)  # as below
             await self._send(opened, routed, routed.send(200, EVENT_HEADERS, b""), started, scope, send, is_stream=True)
             await _send_events(answer.parts(), receive, send)
@@ -124,7 +124,7 @@ class Application:
 
     async def _send(
         self,
-        opened: _Opened,
+        opened: _LoadedNodes,
         routed: ExchangeCall | Answer,
         answer: Answer,
         started: float,
@@ -150,7 +150,7 @@ class Application:
             await send({"type": "http.response.body", "body": body})
 
 
-class _Opened:
+class _LoadedNodes:
     """The nodes of an application, loaded in one process."""
 
     def __init__(self, options: Options) -> None:
@@ -170,7 +170,7 @@ class _Opened:
         self._pool = ThreadPoolExecutor(threads, "vesper-serve")
         self._page_pool = ThreadPoolExecutor(1, "vesper-serve-pages")
         self._watch_pool = ThreadPoolExecutor(1, "vesper-serve-watches")
-        self.watch_places = Places()
+        self.watch_places = WatchPlaces()
         self._places = threading.Semaphore(threads + self._settings.limits.queue)
         self._builtins = Builtins(dict)
         self._service.start_work()
@@ -186,7 +186,7 @@ class _Opened:
         self._service.close(_CLOSE_SECONDS)
 
     def refresh_keys(self) -> None:
-        """Read the keys of issuers again, in the background, if they are due."""
+        """Read the keys of issuers in the background, if they are due."""
         if time.monotonic() > self._keys_due:
             self._keys_due = time.monotonic() + self._refresh_seconds
             self._page_pool.submit(self._refresh_keys)
@@ -199,11 +199,11 @@ class _Opened:
         return nodes[call.endpoint].id if call.endpoint < len(nodes) else ENDPOINTS[call.endpoint - len(nodes)].path
 
     def follow(self, watch: Watch) -> AsyncIterator[bytes]:
-        """Return the events of a run, read in the thread of watches."""
+        """Return the events of a run, which the thread of watches reads."""
         return follow(watch, lambda poll: asyncio.wrap_future(self._watch_pool.submit(poll)))
 
-    async def answer(self, call: ExchangeCall, receive: Receive) -> Answer | Watch | Opened | None:
-        """Return the answer to a call, or the watch of a stream with its place; None where the client is gone."""
+    async def answer(self, call: ExchangeCall, receive: Receive) -> Answer | Watch | StreamedRun | None:
+        """Return the answer to a call, or the watch of a stream with its place. None if the client is gone."""
         until = None if call.timeout is None else time.monotonic() + call.timeout
         try:
             body = await read_body(receive, self._settings.limits.max_body_bytes)
@@ -222,8 +222,8 @@ class _Opened:
         else:
             node = self._service.nodes[call.endpoint]
             if wants_stream(call.accept, node):
-                opened = Opened(call, node, inputs, seconds_left(until), self._service)
-                return opened if opened.refused is None else call.answer(opened.refused, None)
+                opened = StreamedRun(call, node, inputs, seconds_left(until), self._service)
+                return opened if opened.refusal_outcome is None else call.answer(opened.refusal_outcome, None)
             run = partial(self._run, call, node, inputs, until)
             if node._is_short and not is_hosted(node):
                 return run()
@@ -247,7 +247,7 @@ class _Opened:
         return found if found.is_stream else await self._poll(call, found)
 
     async def _poll(self, call: ExchangeCall, watch: Watch) -> Answer:
-        """Answer a long poll when its run changes."""
+        """Answer a long poll once its run changes."""
         try:
             return call.send(200, JSON_HEADERS, b"".join([each async for each in self.follow(watch)]))
         except RuntimeError:  # the pool is shut down
@@ -280,7 +280,7 @@ class _Opened:
             return call.refuse("internal", None, None, None)
 
     def _refresh_keys(self) -> None:
-        """Read the credentials again. Where that fails, the known ones stay."""
+        """Read the credentials again. If that fails, the known ones remain in use."""
         try:
             auth = read_auth(self._service.config)
         except VesperError as problem:
@@ -329,7 +329,7 @@ def _root(scope: Scope) -> str:
 
 
 async def read_body(receive: Receive, max_bytes: int) -> bytes | None:
-    """Return the body; None where it is too large. Raises `ConnectionError` where the client is gone."""
+    """Return the body; None if it is too large. Raises `ConnectionError` if the client is gone."""
     chunks: list[bytes] = []
     size = 0
     while True:

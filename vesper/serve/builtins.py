@@ -1,6 +1,6 @@
-"""The pages of a server itself: readiness, status, metrics, OpenAPI document and its documentation.
+"""The built-in pages of a server: readiness, status, metrics, OpenAPI document and its documentation.
 
-`/livez` is answered without Python. Callers without a name see no names of people and no places of the machine.
+`/livez` is answered without Python. Unauthenticated callers see no names of people and no paths of the machine.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Builtins:
         raise ValueError(f"there is no page {name}")
 
     def readiness(self, service: Service) -> Readiness:
-        """Return the readiness, which may be a second old."""
+        """Return the readiness, at most a second old."""
         with self._lock:  # one check serves all callers that wait
             now = time.monotonic()
             if self._kept is not None and self._kept[1] is service and now - self._kept[0] < _KEEP_SECONDS:
@@ -115,7 +115,9 @@ class Builtins:
 
 
 def _work(states: list[WorkState], is_named: bool) -> list[dict[str, object]]:
-    """Return the state of background work; its problems may name places of the machine."""
+    """Return the state of background work. Problems are shown only to named callers: they may contain paths of the
+    machine.
+    """
     return [asdict(each) if is_named else {"name": each.name, "is_running": each.is_running} for each in states]
 
 

@@ -1,6 +1,6 @@
 """The options of a server, and the messages between its supervisor and its workers.
 
-A message is one JSON object in a line. The end of the stream is a message too: the other process is gone.
+A message is one JSON object in a line. The end of the stream means that the other process is gone.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Options:
         return cls(**values)
 
     def read_config(self) -> Config:
-        """Read the settings anew. Raises `ConfigError`, also where they would drop authentication."""
+        """Read the settings again. Raises `ConfigError`, also if they would drop authentication."""
         config = config_for(self.nodes[0] if self.nodes else None, self.config)
         if self.needs_auth and not config.serve.has_auth:
             raise ConfigError(
@@ -81,7 +81,7 @@ class Channel:
         return self._end.fileno()
 
     def send(self, **message: object) -> None:
-        """Send a message. Raises `OSError` where the other process is gone or reads nothing."""
+        """Send a message. Raises `OSError` if the other process is gone or does not read."""
         self._end.sendall(json.dumps(message).encode() + b"\n")
 
     def receive(self) -> list[dict[str, Any]] | None:

@@ -1,4 +1,7 @@
-"""The credentials that a server accepts, as its table has them: hashes of API keys, and public keys of issuers."""
+"""The credentials that a server accepts, in the form of its table.
+
+They are hashes of API keys, and public keys of issuers.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ _TIMEOUT_SECONDS = 5.0
 
 
 def read_auth(config: Config) -> dict[str, object]:
-    """Read all credentials anew: a store of secrets keeps what it has read. Raises `ConfigError`."""
+    """Read all credentials with a new store of secrets, because a store caches its texts. Raises `ConfigError`."""
     return auth_table(config.serve, open_secrets(config.parts.secrets or SecretSettings("environment")).text)
 
 

@@ -66,12 +66,12 @@ def _folders(roots: Sequence[str]) -> list[Path]:
 
 
 class Service:
-    """The nodes of one epoch of a worker, and what they run with."""
+    """The nodes of one epoch of a worker, with their Host and routes."""
 
     def __init__(self, config: Config, options: Options, old: Routes | None) -> None:
-        """Load all nodes. `old` are the routes of the epoch before, which are kept where their settings are the same.
+        """Load all nodes. Raises `VesperError`, after closing everything.
 
-        Raises `VesperError`; nothing stays open then.
+        `old` are the routes of the previous epoch, which are kept if their settings are unchanged.
         """
         self.config = config
         self.host = Host(config)
@@ -95,7 +95,7 @@ class Service:
             raise
 
     def inherit_routes(self, old: Service) -> None:
-        """Own the routes of the service before, if they are the same."""
+        """Own the routes of the previous service if they are the same object."""
         if self.routes is old.routes:
             self._owns_routes, old._owns_routes = old._owns_routes, False
 
@@ -130,7 +130,7 @@ class Service:
         return found
 
     def _load_background(self, roots: Sequence[str], engine: str) -> list[Node]:
-        """Load the nodes with a schedule, a topic or a queue; served ones are used as they are.
+        """Load the nodes with a schedule, a topic or a queue. Served ones are used as they are.
 
         A file that is not served and cannot run is left out, so that requests are answered without it.
         """
@@ -158,17 +158,17 @@ class Service:
 
     @property
     def has_new_lead(self) -> bool:
-        """Whether a person made another version the lead of a name since the service was loaded."""
+        """Return whether another version became the lead of a name since the service was loaded."""
         return any(node.id != lead for node, lead in self._leads)
 
     def start_work(self) -> None:
-        """Start keeper, queues, schedules and topics, where nodes have effects."""
+        """Start keeper, queues, schedules and topics, if any node has effects."""
         if self.has_effects and self.work is None:
             self.work = Work(self.host, list(dict.fromkeys([*self.nodes, *self.background])))
             self.work.start()
 
     def _warm(self) -> None:
-        """Prepare all that a first request would wait for. Raises `ConfigError` for a node that cannot run."""
+        """Prepare everything that a first request would wait for. Raises `ConfigError` for a node that cannot run."""
         for node in self.nodes:
             self._warm_node(node)
         if self.has_effects:
@@ -188,7 +188,7 @@ class Service:
 
     @cached_property
     def openapi(self) -> bytes:
-        """The OpenAPI document."""
+        """Return the OpenAPI document."""
         from vesper.serve.openapi.document import openapi_json
 
         return openapi_json(
@@ -201,18 +201,18 @@ class Service:
 
     @property
     def has_runs(self) -> bool:
-        """True where `/runs` has endpoints: the settings have them, and a served node has effects."""
+        """Return whether `/runs` has endpoints: they are configured, and a served node has effects."""
         return self.config.serve.has_runs and any(map(is_hosted, self.nodes))
 
     @cached_property
     def runs(self) -> Runs:
-        """The meaning of requests to `/runs`."""
+        """Return the operations of `/runs`."""
         from vesper.serve.runs.operations import Runs
 
         return Runs(self)
 
     def close(self, seconds: float) -> None:
-        """Wait for runs that are under way, at most `seconds`; recovery finishes the others."""
+        """Wait for runs that are under way, at most `seconds`. Recovery finishes the others."""
         until = time.monotonic() + seconds
         if self.work is not None and not self.work.stop(seconds):
             _log.warning("background work has not ended within %g s; recovery finishes its runs", seconds)
@@ -237,7 +237,7 @@ def is_sensitive(node: Node) -> bool:
 
 
 def native_program(node: Node) -> object | None:
-    """Return what the server can run without Python; None where Python has to see each call."""
+    """Return the program that the server can execute without Python. None if Python must see each call."""
     entries, program = node._entries, node._program
     if entries is None or entries.sampling is not None or node._limits is not None:
         return None
@@ -247,6 +247,6 @@ def native_program(node: Node) -> object | None:
 def _has_same_routes(routes: Routes, config: Config) -> bool:
     return (routes.config.folder, routes.settings, routes.config.engine) == (
         config.folder,
-        config.migrating(),
+        config.migration_settings(),
         config.engine,
     )

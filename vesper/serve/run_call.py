@@ -1,4 +1,4 @@
-"""The run of a node for a request, whichever server has read it."""
+"""Execution of a node for a request, independent of the server that has read the request."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _AnswerT = TypeVar("_AnswerT", covariant=True)  # noqa: PLC0105  # the house nam
 
 
 class Call(Protocol[_AnswerT]):
-    """A request that wants an outcome: `HttpCall` sends its answer, `ExchangeCall` returns it."""
+    """A request to run a node: `HttpCall` sends its answer, `ExchangeCall` returns it."""
 
     @property
     def actor(self) -> str | None: ...
@@ -54,7 +54,7 @@ class Call(Protocol[_AnswerT]):
 
 
 class HasHost(Protocol):
-    """A service, or a node: its Host redacts secrets in messages."""
+    """A service or a node, whose Host redacts secrets in messages."""
 
     @property
     def host(self) -> Host: ...
@@ -68,7 +68,7 @@ def run_call(
     service: HasHost,
     has_runs: bool = False,
 ) -> _AnswerT:
-    """Run a node for its caller and answer the request; `has_runs` where `/runs` shows a run that waits."""
+    """Run a node for its caller and answer the request. With `has_runs`, `/runs` shows a waiting run."""
     if seconds_left is not None and seconds_left <= 0:
         return call.refuse("deadline", None, None, None)
     try:
@@ -76,7 +76,7 @@ def run_call(
             outcome = node.run_json(inputs)
         return call.answer(outcome, report.execution)
     except RunWaits as waits:
-        return call.send(*_accepted(waits, has_runs))
+        return call.send(*_accepted_answer(waits, has_runs))
     except VesperError as problem:
         refusal = refusal_of(problem, node, service)
         if refusal is None:
@@ -99,7 +99,7 @@ def context_of(call: Call[object], seconds_left: float | None) -> AbstractContex
 
 
 def refusal_of(error: Exception, node: Node, service: HasHost) -> tuple[str, float | None, str | None] | None:
-    """Return the name of a refusal, seconds until another try, and the run; None for an error that is a bug."""
+    """Return the name of a refusal, the seconds until another attempt, and the run. None for an error that is a bug."""
     match error:
         case KeyReused():
             return "key_reused", None, error.execution
@@ -118,7 +118,7 @@ def refusal_of(error: Exception, node: Node, service: HasHost) -> tuple[str, flo
             return None
 
 
-def _accepted(waits: RunWaits, has_runs: bool) -> tuple[int, list[tuple[str, str]], bytes]:
+def _accepted_answer(waits: RunWaits, has_runs: bool) -> tuple[int, list[tuple[str, str]], bytes]:
     """Return the answer to a request whose run has begun to wait."""
     until = None if waits.due_us is None else moment_json(waits.due_us)
     what = {"kind": waits.kind, "name": waits.name, "step": waits.path, "until": until}
@@ -128,7 +128,7 @@ def _accepted(waits: RunWaits, has_runs: bool) -> tuple[int, list[tuple[str, str
 
 
 def describe_error(error: Exception, service: HasHost, node: Node | None) -> str:
-    """Return a traceback without secrets, and without the message where it may repeat a sensitive value."""
+    """Return a traceback without secrets. The message is left out if it may repeat a sensitive value."""
     lines = traceback.format_exception(error)
     if node is not None and is_sensitive(node):
         lines = [*traceback.format_tb(error.__traceback__), type(error).__name__]

@@ -49,8 +49,8 @@ def _chunk(event: RunEvent) -> bytes:
     return event_bytes(members.pop("kind"), json.dumps(members, ensure_ascii=False))
 
 
-class Opened:
-    """A run that is about to begin, for its client."""
+class StreamedRun:
+    """A run with an event stream, from before its begin to its end."""
 
     def __init__(
         self, call: Call[Any], node: Node, inputs: bytes, seconds_left: float | None, service: HasHost
@@ -60,8 +60,8 @@ class Opened:
         self._stream: AnswerStream[bytes] = stream_json(node, inputs)
 
     @property
-    def refused(self) -> bytes | None:
-        """The outcome of inputs that are refused: there is no run."""
+    def refusal_outcome(self) -> bytes | None:
+        """Return the outcome of refused inputs, which begin no run; None for accepted ones."""
         return self._stream.outcome() if self._stream.is_refused else None
 
     async def parts(self) -> AsyncGenerator[bytes, None]:
@@ -88,7 +88,7 @@ class Opened:
             await self._stream.aclose()
 
     async def _chunks(self) -> AsyncGenerator[bytes, None]:
-        """Yield events, and comments while there is none."""
+        """Yield events, and comments while there are none."""
         while True:
             coming = asyncio.ensure_future(anext(self._stream, None))
             try:
@@ -103,7 +103,7 @@ class Opened:
 
 
 class Streams:
-    """The streams of a worker, in one loop whose thread starts with the first."""
+    """The streams of a worker, in one event loop. Its thread starts with the first stream."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -114,13 +114,13 @@ class Streams:
         seconds_left = call.seconds_left
         if seconds_left is not None and seconds_left <= 0:
             return call.refuse("deadline", None, None, None)
-        opened = Opened(call, node, call.inputs, seconds_left, service)
-        if (refused := opened.refused) is not None:
+        opened = StreamedRun(call, node, call.inputs, seconds_left, service)
+        if (refused := opened.refusal_outcome) is not None:
             return call.answer(refused, None)
         self._spawn(self._serve(opened, call.stream(200, EVENT_HEADERS)))
         return None
 
-    async def _serve(self, opened: Opened, stream: HttpStream) -> None:
+    async def _serve(self, opened: StreamedRun, stream: HttpStream) -> None:
         parts = opened.parts()
         try:
             async for part in parts:

@@ -67,10 +67,10 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 class Companion:
-    """A process beside the workers: started with them and replaced when it dies. The service never waits for it."""
+    """A process beside the workers: started with them and replaced when it dies. Workers never wait for it."""
 
     def __init__(self, name: str, command: Sequence[str], watched: Callable[[], object] | None = None) -> None:
-        """The process must end with its standard input; a change of `watched` restarts it."""
+        """The process must end when its standard input closes. A change of `watched` restarts it."""
         self._name = name
         self._command = command
         self._watched = watched
@@ -82,7 +82,7 @@ class Companion:
         """End of the time of a process that restarts."""
 
     def check(self) -> None:
-        """Start the process where it is due, note its death, and kill it where it does not end in time."""
+        """Start the process if it is due, and record its end. Kill it if it does not end in time."""
         now = time.monotonic()
         if self._watched is not None and (found := self._watched()) != self._seen:
             self._seen = found
@@ -98,7 +98,7 @@ class Companion:
             self._start(now)
 
     def restart(self) -> None:
-        """Ask the process to end, without waiting for it; the next one starts after it."""
+        """End the process without waiting for that; the next one starts after it."""
         if self._process is not None and self._kill_at is None:
             self._process.terminate()
             self._kill_at = time.monotonic() + _COMPANION_SECONDS
@@ -106,7 +106,7 @@ class Companion:
     def _start(self, now: float) -> None:
         self._started = now
         try:
-            with _signals_blocked():
+            with _block_signals():
                 self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, env=_environment())
         except OSError as error:  # such as too many processes
             self._retry(now, f"cannot start: {error}")
@@ -118,7 +118,7 @@ class Companion:
         _log.error("the %s %s; the next one starts in %g s", self._name, why, self._delay)
 
     def end(self) -> None:
-        """End the process; kill it where it does not end in time."""
+        """End the process, and kill it if it does not end in time."""
         if self._process is not None:
             self._process.terminate()
             try:
@@ -150,7 +150,7 @@ class Slot:
 
     def start(self, command: Sequence[str], listener: socket.socket, options: Options) -> None:
         ours, theirs = socket.socketpair()
-        with theirs, _signals_blocked():
+        with theirs, _block_signals():
             self.process = subprocess.Popen(
                 [*command, str(listener.fileno()), str(theirs.fileno()), options.to_json()],
                 pass_fds=(listener.fileno(), theirs.fileno()),
@@ -167,11 +167,11 @@ class Slot:
 
     @property
     def is_stuck(self) -> bool:
-        """True where the worker has not become ready in time."""
+        """Return whether the worker has not become ready in time."""
         return self.process is not None and not self.is_ready and time.monotonic() - self._since > _START_SECONDS
 
     def send(self, kind: str) -> bool:
-        """Send a message; return False where the worker is gone."""
+        """Send a message; return False if the worker is gone."""
         try:
             if self.channel is not None:
                 self.channel.send(kind=kind)
@@ -180,9 +180,9 @@ class Slot:
         return self.channel is not None
 
     def ended(self) -> float:
-        """Forget the dead process; return the delay of the next start.
+        """Remove the ended process; return the delay of the next start.
 
-        It doubles for a worker that was up for less than twice the last delay, and otherwise begins anew.
+        The delay doubles if the worker was up for less than twice the last delay, and is reset otherwise.
         """
         up = time.monotonic() - self._since if self.is_ready else 0.0
         is_healthy = up >= max(_MIN_UPTIME_SECONDS, 2 * self._delay)
@@ -209,7 +209,7 @@ class Supervisor:
         command: Sequence[str] = (sys.executable, *_WORKER),
         companion: Companion | None = None,
     ) -> None:
-        """`on_ready` gets the number of nodes once all workers are up; a change of `watched` reloads."""
+        """`on_ready` gets the number of nodes once all workers are up. A change of `watched` reloads."""
         self._listener = listener
         self._options = options
         self._slots = [Slot(n) for n in range(workers)]
@@ -225,22 +225,19 @@ class Supervisor:
         """True once a worker was ready: from then on, dead workers are replaced."""
 
     def run(self) -> int:
-        """Serve until a signal ends it; return the exit code.
-
-        Raises `NotServed` where the first worker cannot serve.
-        """
-        with self._catching() as wakes:
+        """Serve until a signal ends it; return the exit code. Raises `NotServed` if the first worker cannot serve."""
+        with self._collect_signals() as wakes:
             try:
                 # The first one alone: it fills the caches of compiled nodes, and finds every mistake once.
                 self._slots[0].start(self._command, self._listener, self._options)
                 while signal.SIGTERM not in self._signals:
-                    self._round(wakes)
+                    self._handle_events(wakes)
             finally:
                 code = self._end(wakes)
         return code
 
     @contextlib.contextmanager
-    def _catching(self) -> Iterator[socket.socket]:
+    def _collect_signals(self) -> Iterator[socket.socket]:
         """Collect signals, each of which wakes the socket."""
         wakes, waking = socket.socketpair()
         waking.setblocking(False)
@@ -260,8 +257,8 @@ class Supervisor:
     def _catch(self, number: int, _: object) -> None:
         self._signals.append(signal.SIGTERM if number == signal.SIGINT else number)
 
-    def _round(self, wakes: socket.socket) -> None:
-        """Wait for the next event, and handle all that there are."""
+    def _handle_events(self, wakes: socket.socket) -> None:
+        """Wait for the next events and handle them."""
         self._wait(wakes)
         for slot in self._slots:
             if slot.process is not None and slot.process.poll() is not None:
@@ -335,7 +332,7 @@ class Supervisor:
     # -- reload -----------------------------------------------------------------------------------
 
     def _is_reload_due(self) -> bool:
-        """Return whether workers reload. SIGHUP also restarts the companion; a change of nodes does not."""
+        """Return whether workers must reload. SIGHUP also restarts the companion; a change of nodes does not."""
         is_asked = signal.SIGHUP in self._signals
         for number in (signal.SIGHUP, signal.SIGCHLD):
             while number in self._signals:
@@ -348,14 +345,14 @@ class Supervisor:
         return is_asked
 
     def _reload(self) -> None:
-        """Let one worker load the files; where it can, the others follow. One that is starting reloads once ready."""
+        """Let one worker load the files; if it can, the others follow. A starting worker reloads once it is ready."""
         slots = sorted(self._slots, key=lambda each: not each.is_ready)
         self._first_reloaded = next((each for each in slots if each.send("reload")), None)
 
     # -- the end ----------------------------------------------------------------------------------
 
     def _end(self, wakes: socket.socket) -> int:
-        """Drain all workers; return 1 where one of them had to be killed."""
+        """Drain all workers; return 1 if one of them had to be killed."""
         self._signals.clear()
         _log.info("the server ends: workers answer the requests that they have, within %g s", self._options.grace)
         refuse_new_connections(self._listener)
@@ -383,15 +380,15 @@ class Supervisor:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment of a process that finds this Vesper."""
+    """Return the environment in which a child process imports this installation of Vesper."""
     root = str(Path(vesper.__file__).parents[1])
     path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
     return {**os.environ, "PYTHONPATH": path}
 
 
 @contextlib.contextmanager
-def _signals_blocked() -> Iterator[None]:
-    """Let processes that are started ignore signals that a terminal sends to all processes of a command."""
+def _block_signals() -> Iterator[None]:
+    """Block terminal signals in started processes, which a terminal sends to all processes of a command."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGHUP))
     try:
         yield
@@ -413,9 +410,9 @@ def shared_metrics(directory: Path | None) -> Iterator[None]:
 
 
 def refuse_new_connections(listener: socket.socket) -> None:
-    """Drop packets that open a connection, so that workers can accept all that the kernel has completed.
+    """Drop packets that open a connection, so that workers can accept all connections that the kernel has completed.
 
-    Closing a socket resets connections in its backlog. Where the kernel has no socket filters, nothing changes.
+    Closing a socket resets connections in its backlog. If the kernel has no socket filters, nothing changes.
     """
     # Load byte 13 of the TCP header; of SYN and ACK keep the bits; SYN alone is dropped.
     code = [(0x30, 0, 0, 13), (0x54, 0, 0, 0x12), (0x15, 0, 1, 0x02), (0x06, 0, 0, 0), (0x06, 0, 0, 0xFFFFFFFF)]

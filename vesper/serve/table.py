@@ -32,8 +32,8 @@ def build_table(
 ) -> bytes:
     """Return the table of these nodes, in their order, then the endpoints of runs (docs/spec/serving.md).
 
-    `auth` has the credentials. Raises `ConfigError` for webhooks of a node that is not among these, and for interrupts
-    that every caller could answer.
+    `auth` has the credentials. Raises `ConfigError` for webhooks of an unserved node, and for interrupts that every
+    caller could answer.
     """
     served = [each.id for each in nodes]
     for node in settings.webhooks:
@@ -67,7 +67,7 @@ def _cors(settings: CorsSettings) -> dict[str, object]:
 
 
 def _require_answering_scope(nodes: Sequence[Node], settings: ServeSettings) -> None:
-    """Raise `ConfigError` where the callers that begin a run could approve it themselves."""
+    """Raise `ConfigError` if the callers that begin a run could approve it themselves."""
     if not settings.has_auth or settings.scopes.get(ANSWER_PATH):
         return
     for node in nodes:
@@ -135,12 +135,12 @@ def _input(each: HttpInput) -> dict[str, str]:
 
 
 def _decimals_of(declared: tuple[ir.Output, ...]) -> object:
-    """Return the places of decimals in outputs or error fields, by outside names."""
+    """Return the places of decimals in outputs or error fields, by outside name."""
     return _decimals(spelled_declarations(declared)[1])
 
 
 def _decimals(type_: Type) -> object:
-    """Return the places of decimals in the JSON of a type; None where it has none."""
+    """Return the number of places of decimals in the JSON of a type. None if it has none."""
     match type_:
         case OptionalOf(inner):
             return _decimals(inner)

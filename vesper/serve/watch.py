@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def watched_files(roots: Sequence[str], config: Path | None) -> Callable[[], object]:
-    """Return a function whose result differs once a file below the roots, or the settings, have changed."""
+    """Return a function whose result changes with the files below the roots or the settings."""
 
     def look() -> object:
         found = {} if config is None else {config: file_stamp(config)}
@@ -20,7 +20,7 @@ def watched_files(roots: Sequence[str], config: Path | None) -> Callable[[], obj
 
 
 def file_stamp(path: Path) -> tuple[int, int, int] | None:
-    """Return a value that differs once a file has changed; None where there is none."""
+    """Return a value that changes with a file; None if there is no file."""
     try:
         about = path.stat()
     except OSError:

@@ -62,7 +62,10 @@ def has_work(node: Node) -> bool:
 
 
 def _newest(nodes: Sequence[Node]) -> list[Node]:
-    """Return the highest version of each node. Queues keep all: runs of older versions may stand in them."""
+    """Return the highest version of each node.
+
+    Queues keep all versions, because they may contain runs of older ones.
+    """
     found: dict[str, Node] = {}
     for each in sorted(nodes, key=lambda node: node.version):
         found[each.name] = each
@@ -91,7 +94,7 @@ class Work:
             each.start()
 
     def stop(self, seconds: float) -> bool:
-        """Take no more work, and wait for the work under way; False where some goes on after `seconds`."""
+        """Take no more work, and wait for the work under way. False if some continues after `seconds`."""
         until = time.monotonic() + seconds
         for each in (*self._works, self._keeper):
             each.stop(0.0)

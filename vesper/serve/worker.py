@@ -54,7 +54,7 @@ _LAST_SECONDS = 2.0
 
 class Worker:
     def __init__(self, options: Options, listener: socket.socket) -> None:
-        """Load everything, and begin to answer. Raises `VesperError` where that cannot be."""
+        """Load everything and begin to answer. Raises `VesperError` if that is not possible."""
         self._options = options
         self._services: dict[int, Service] = {}
         self._epoch = 0
@@ -92,7 +92,7 @@ class Worker:
     # -- epochs -----------------------------------------------------------------------------------
 
     def reload(self) -> None:
-        """Load settings, secrets and nodes into a new epoch. Raises `VesperError`: then the old epoch stays."""
+        """Load settings, secrets and nodes into a new epoch. Raises `VesperError`; then the old epoch remains."""
         config = self._read_config()
         if server_settings(config)["tls"] != self._tls:
             raise ConfigError("serve.tls", "a reload reads the files again; other files, or none, need a restart")
@@ -108,7 +108,7 @@ class Worker:
         threading.Thread(target=self._retire, args=(old,), name="vesper-retire", daemon=True).start()
 
     def _load(self, service: Service, auth: Mapping[str, object]) -> None:
-        """Make a service the next epoch of the server. Raises `VesperError`: then nothing has changed."""
+        """Make a service the next epoch of the server. Raises `VesperError`; then nothing has changed."""
         table = build_table(service.nodes, service.config.serve, auth, has_runs=service.has_runs)
         epoch = self._epoch + 1
         self._services[epoch] = service  # first: a request may come at once
@@ -140,7 +140,7 @@ class Worker:
         service.close(self._options.grace)
 
     def _refresh_keys(self) -> None:
-        """Read the keys of issuers again. Where that fails, the known keys stay."""
+        """Read the keys of issuers again. If that fails, the known keys remain in use."""
         service = self._service
         self._keys_due = time.monotonic() + min(each.refresh for each in service.config.serve.jwt)
         try:
@@ -189,7 +189,7 @@ class Worker:
 
     def serve(self, channel: Channel, is_ending: Callable[[], bool], wakes: socket.socket) -> None:
         """Answer until SIGTERM, or until the supervisor is gone."""
-        _tell(channel, kind="ready", nodes=len(self._service.nodes))
+        _send_message(channel, kind="ready", nodes=len(self._service.nodes))
         awaited: list[socket.socket | Channel] = [channel, wakes]
         refused: Service | None = None
         while not is_ending():
@@ -215,25 +215,25 @@ class Worker:
         try:
             self.reload()
         except VesperError as problem:
-            _tell(channel, kind="kept", why=str(problem))
+            _send_message(channel, kind="kept", why=str(problem))
         except Exception as error:  # noqa: BLE001  # whatever a reload comes to, the old epoch serves
-            _tell(channel, kind="kept", why=describe_error(error, self._service, None))
+            _send_message(channel, kind="kept", why=describe_error(error, self._service, None))
         else:
-            _tell(channel, kind="loaded", nodes=len(self._service.nodes))
+            _send_message(channel, kind="loaded", nodes=len(self._service.nodes))
 
     def _report_requests(self) -> None:
-        """Write logs and spans of requests that Python has not seen."""
+        """Log the server's faults and the requests since the last call, and export the spans of native requests."""
         for text in self._server.take_logs():
             _log.error("%s", text)
         for method, template, node, status, _, duration_ns, trace in self._server.take_access():
-            _access.info(
-                "%s %s %s %.1f ms", method, template, status, duration_ns / 1e6, extra={"node": node, "trace_id": trace}
-            )
+            path = template or "-"  # of no node
+            extra = {"node": node, "trace_id": trace}
+            _access.info("%s %s %s %.1f ms", method, path, status, duration_ns / 1e6, extra=extra)
         if rows := self._server.take_spans():
             Tracing(self._service.config.observe).export_native(rows, self._subjects)
 
     def close(self) -> None:
-        """Accept no more, answer all requests within the grace, and flush journal and evidence."""
+        """Accept no more requests, answer the open ones within the grace, and flush journal and evidence."""
         self._server.stop_accepting()
         self._watches.end()
         for service in set(self._services.values()):
@@ -249,8 +249,8 @@ class Worker:
             service.close(max(_LAST_SECONDS, until - time.monotonic()))
 
 
-def _tell(channel: Channel, **message: object) -> None:
-    """Send a message. Where the supervisor is gone, the end of the stream says so, and the worker drains."""
+def _send_message(channel: Channel, **message: object) -> None:
+    """Send a message. Ignored if the supervisor is gone: the end of its stream drains the worker."""
     with contextlib.suppress(OSError):
         channel.send(**message)
 
@@ -292,7 +292,7 @@ def main() -> None:
     try:
         worker = Worker(options, socket.socket(fileno=int(listener)))
     except VesperError as problem:
-        _tell(channel, kind="failed", why=str(problem))
+        _send_message(channel, kind="failed", why=str(problem))
         signal.set_wakeup_fd(-1)  # the sockets are closed before the interpreter takes its last signals
         sys.exit(1)
     worker.serve(channel, lambda: bool(signals), wakes)

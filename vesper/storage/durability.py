@@ -1,4 +1,4 @@
-"""Whether files in a folder survive a restart."""
+"""Detection of folders whose files do not survive a restart."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _OF_CONTAINER = {"overlay", "aufs"}
 
 
 def is_volatile(path: str | Path) -> str | None:
-    """Return why a file at `path` may vanish with a restart; None where nothing suggests it.
+    """Return why a file at `path` may vanish with a restart. None if nothing suggests it.
 
     Many systems empty the folder for temporary files; a file system in memory ends with the machine, and the upper
     layer of a container with the container.
@@ -28,7 +28,7 @@ def is_volatile(path: str | Path) -> str | None:
 
 
 def _file_system(place: Path) -> tuple[str, str]:
-    """Return kind and folder of the innermost mount of `place`; nothing where the system lists no mounts."""
+    """Return type and folder of the innermost mount of `place`. Empty texts if the system lists no mounts."""
     try:
         table = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -53,10 +53,10 @@ def open_regular(path: str | os.PathLike[str]) -> int:
 
 
 def make_private_folder(folder: Path) -> None:
-    """Make a folder and the missing ones above it for their owner alone.
+    """Create a folder and its missing parents for their owner alone.
 
-    A `.vesper` that an earlier release made readable for others is tightened: inputs of nodes are in it. One that is a
-    symbolic link is refused, because a checkout may have it lead anywhere.
+    A `.vesper` that an earlier release made readable for others is restricted: it contains inputs of nodes. A symbolic
+    link is refused, because a checkout may have it lead anywhere.
     """
     for each in (folder, *folder.parents):
         if each.name == STATE_FOLDER and each.is_symlink():
@@ -73,7 +73,7 @@ def make_private_folder(folder: Path) -> None:
 
 
 def temporary_beside(path: Path) -> Path:
-    """Return a new empty file in the same folder, to be renamed to `path`; only its owner can read it.
+    """Return a new empty file in the same folder, to be renamed to `path`. Only its owner can read it.
 
     Its name cannot be guessed, so that another user cannot put a link in its place.
     """

@@ -10,8 +10,8 @@ from itertools import count
 _VARIABLE = "VESPER_DIE_AT"
 
 
-class _Death:
-    """The place and the passage at which this process ends."""
+class _KillSetting:
+    """The place, and the number of the passage there, at which this process kills itself."""
 
     def __init__(self, text: str) -> None:
         place, colon, passage = text.rpartition(":")
@@ -25,14 +25,14 @@ class _Death:
 
 
 def kill_point(place: str) -> None:
-    """Kill the process where `VESPER_DIE_AT` names this place (`PLACE`, or `PLACE:N` for the N-th passage)."""
-    death = _configured_death()
+    """Kill the process if `VESPER_DIE_AT` names this place (`PLACE`, or `PLACE:N` for the N-th passage)."""
+    death = _read_setting()
     if death is not None and death.place == place:
         death.note_passage()
 
 
 @lru_cache(maxsize=1)
-def _configured_death() -> _Death | None:
-    """Return what the variable says at the first passage: a forked child may set it until then."""
+def _read_setting() -> _KillSetting | None:
+    """Return the setting of the variable, read at the first passage. A forked child may set it before that."""
     text = os.environ.get(_VARIABLE)
-    return None if text is None else _Death(text)
+    return None if text is None else _KillSetting(text)

@@ -10,10 +10,10 @@ _State = TypeVar("_State")
 
 
 class PerProcess(Generic[_State]):
-    """One state for each process, made at its first use.
+    """One state for each process, created at its first use.
 
-    A fork copies locks as they are, held ones too, and copies sockets that two processes then read from. So a child
-    never uses the state of its parent: it makes its own.
+    A fork copies locks as they are, including held ones, and copies sockets from which two processes then read. So a
+    child never uses the state of its parent: it creates its own.
     """
 
     def __init__(self, make: Callable[[], _State]) -> None:

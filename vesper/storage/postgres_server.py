@@ -84,8 +84,8 @@ class PostgresServer:
     def _error_of(self, error: psycopg.Error) -> VesperError:
         return self._error(self._message(error))
 
-    def _error_of_crowd(self, text: str) -> VesperError:
-        """Return the error for a pool that was exhausted for too long."""
+    def _pool_error(self, text: str) -> VesperError:
+        """Return the error for a pool without a free connection for too long."""
         return self._error(text)
 
     # -- using it ---------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ class PostgresServer:
 
     @contextmanager
     def looking(self) -> Iterator[Transaction]:
-        """Open a connection for one statement that reads, or that writes one row: one round trip."""
+        """Open a connection for one statement that reads, or writes one row, in one round trip."""
         with self._connection() as connection:
             yield PostgresTransaction(connection, "")
 
@@ -138,7 +138,7 @@ class PostgresServer:
 
         here = self._here()
         if not here.free.acquire(timeout=self.statement_seconds):
-            raise self._error_of_crowd(
+            raise self._pool_error(
                 f"{self._name}: all {CONNECTIONS} connections have been in use for {self.statement_seconds:g} s"
             )
         connection = None
@@ -235,7 +235,7 @@ class PostgresTransaction:
 
 @lru_cache(maxsize=256)
 def _translate(sql: str) -> bytes:
-    """Return our SQL, written with `?`, with the driver's placeholders; no literal in it has `?` or `%`."""
+    """Return our SQL, written with `?`, with the driver's placeholders. No literal in it has `?` or `%`."""
     return sql.replace("?", "%s").encode()
 
 

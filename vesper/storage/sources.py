@@ -1,4 +1,4 @@
-"""Clocks and random bytes of a Host and its journal, which a test replaces to repeat a run byte for byte."""
+"""Clocks and random bytes of a Host and its journal. A test replaces them to repeat a run byte for byte."""
 
 from __future__ import annotations
 

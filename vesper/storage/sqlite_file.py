@@ -63,12 +63,12 @@ class SqliteFile:
 
     @property
     def _busy_seconds(self) -> float:
-        """Seconds for which another process may hold the file before it counts as locked."""
+        """Return the seconds for which another process may hold the file before it is reported as locked."""
         raise NotImplementedError
 
     @property
     def _turn_seconds(self) -> float:
-        """Seconds for which a thread waits for the others of its process; -1 is unlimited."""
+        """Return the seconds for which a thread waits for other writers of its process. -1 is unlimited."""
         return -1
 
     def _error_of_turn(self) -> VesperError:
@@ -94,7 +94,10 @@ class SqliteFile:
 
     @contextmanager
     def writing(self) -> Iterator[Transaction]:
-        """One thread of the process writes at a time. To be used in an `Ending` (`store`)."""
+        """Yield a write transaction. One thread of the process writes at a time.
+
+        To be used inside an `Ending` (`store`), which closes it after an interrupt.
+        """
         here = self._here
         try:
             if not here.lock.acquire(timeout=self._turn_seconds):
@@ -170,9 +173,9 @@ class SqliteFile:
         return connection
 
     def _make_ready(self, here: Connections) -> None:
-        """Open the writer, which makes the tables.
+        """Open the writer, which creates the tables.
 
-        The caller must not hold the lock of the reader: the writer's comes first.
+        The caller must not hold the lock of the reader: the lock of the writer is taken first.
         """
         with here.lock:
             try:
@@ -208,7 +211,7 @@ class SqliteFile:
 
 
 def path_of_dsn(rest: str) -> Path | None:
-    """Return the path behind `sqlite:`, or behind `//` with URL escapes; None where it names no file."""
+    """Return the path behind `sqlite:`, or behind `//` with URL escapes. None if it names no file."""
     text = rest
     if rest.startswith("//"):
         host, slash, path = rest[2:].partition("/")
@@ -243,9 +246,10 @@ def make_file(path: Path, what: str, error: Callable[[str], VesperError]) -> Non
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection, seconds: float) -> str:
-    """Return the mode of the journal after the change.
+    """Switch the file to a write-ahead log and return its journal mode after that.
 
-    SQLite does not wait for the lock of this change: two that open a new file at once would meet "database is locked".
+    SQLite does not wait for the lock of this change: two processes that open a new file at once would meet "database is
+    locked".
     """
     last = time.monotonic() + seconds
     while True:
@@ -277,7 +281,7 @@ class SqliteTransaction:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Sync a new folder, so that it survives a loss of power; SQLite syncs the files in it."""
+    """Sync a new folder, so that it survives a loss of power. SQLite syncs the files in it."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -310,7 +314,7 @@ _FILES: weakref.WeakSet[SqliteFile] = weakref.WeakSet()
 
 
 class _Forking(threading.local):
-    """The locks that this thread holds while it forks; another thread may fork at the same time."""
+    """The locks that this thread holds while it forks. Another thread may fork at the same time."""
 
     def __init__(self) -> None:
         self.held: list[tuple[SqliteFile, bool, bool]] = []

@@ -13,14 +13,14 @@ class Transaction(Protocol):
 
     @property
     def locking(self) -> str:
-        """The suffix of a SELECT of a row that will be changed, where the store has several writers."""
+        """Return the suffix of a SELECT for a row that will be changed, in stores with several writers."""
         ...
 
     def rows(self, sql: str, parameters: Sequence[object] = ()) -> list[Row]: ...
     def run(self, sql: str, parameters: Sequence[object] = ()) -> int:
-        """Execute a statement and return how many rows were written."""
+        """Execute a statement and return the number of rows that it wrote."""
         ...
 
     def now_us(self) -> int:
-        """Return the time of leases: one clock for all processes that share the store."""
+        """Return the time for leases, by one clock for all processes that share the store."""
         ...

@@ -25,14 +25,14 @@ _SHARED = stat.S_IWGRP | stat.S_IWOTH
 
 
 class TrustError(Exception):
-    """Why the list of trusted paths cannot be used, and what to do."""
+    """The list of trusted paths cannot be used. The message says why and what to do."""
 
 
 # -- the rule -------------------------------------------------------------------------------------
 
 
 def distrust(path: str | os.PathLike[str]) -> str | None:
-    """Return why a file must not be used, with the commands that change it; None for a trusted file.
+    """Return why a file must not be used, with the commands that change that. None for a trusted file.
 
     A file that does not exist yet is judged by the nearest existing folder.
     """
@@ -86,7 +86,7 @@ def _upwards(path: str) -> Iterator[str]:
 
 
 def _writers(part: str, status: os.stat_result, is_above: bool) -> tuple[str, str] | None:
-    """Return which other users can write, and the command that stops them; None where there are none.
+    """Return the other users that can write, and the command that removes their right. None if there are none.
 
     In a sticky folder such as `/tmp` others cannot replace a folder of this user, but they can add files beside it.
     """
@@ -103,7 +103,7 @@ def _writers(part: str, status: os.stat_result, is_above: bool) -> tuple[str, st
 
 
 def _is_private_group(group: int, user: int) -> bool:
-    """Return whether a group has only this user or root: most systems create such a group for each user."""
+    """Return whether a group has only this user or root. Most systems create a private group for each user."""
     if group == 0:
         return True
     import grp
@@ -134,7 +134,10 @@ def _message(named: str, real: str, at: str, reason: str, remedy: str | None) ->
 
 
 def _project(real: str, at: str) -> str:
-    """Return the folder to trust: the nearest one with a `vesper.toml` of the same owner, else that of the file."""
+    """Return the folder to trust.
+
+    It is the nearest one with a `vesper.toml` of the file's owner, else the folder of the file.
+    """
     folders = [each for each in _upwards(real) if os.path.isdir(each)]
     owner = os.lstat(at).st_uid
     for folder in folders:
@@ -171,7 +174,7 @@ def _group(number: int) -> str:
 
 
 def _is_trusted(real: str) -> bool:
-    """Return whether a trusted path covers this file. The folders above a trusted path do not count."""
+    """Return whether a trusted path covers this file, whatever the folders above that path are."""
     named = [each for each in os.environ.get(VARIABLE, "").split(os.pathsep) if each]
     if ALL in named or any(_is_within(real, os.path.realpath(each)) for each in named):
         return True
@@ -192,7 +195,7 @@ def _is_within(path: str, folder: str) -> bool:
 
 
 def store_path() -> str | None:
-    """Return the file of trusted paths in the configuration folder of the user; None without a home."""
+    """Return the file of trusted paths in the configuration folder of the user. None without a home."""
     base = os.environ.get("XDG_CONFIG_HOME", "")
     if not base.startswith("/"):  # a relative path is ignored, as the XDG specification requires
         home = os.environ.get("HOME", "")

@@ -21,7 +21,7 @@ def replace_text(path: Path, text: str) -> None:
 
 
 def replace_same(path: Path, text: str, sha256: str) -> bool:
-    """Replace the text of a file that still has this hash; return whether it had. Threads take turns."""
+    """Replace the text of a file that still has this hash; return whether it had. One thread does so at a time."""
     with _REPLACING:
         with os.fdopen(open_regular(path), "rb") as file:
             if hashlib.sha256(file.read()).hexdigest() != sha256:
@@ -40,7 +40,7 @@ def create_text(path: Path, text: str, is_private: bool = False) -> None:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file, new or not, in an existing folder; refuses a symbolic link and a device."""
+    """Write a file, new or not, in an existing folder. Refuses a symbolic link and a device."""
     if path.exists() or path.is_symlink():
         _replace(path, content)
     else:

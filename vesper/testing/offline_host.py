@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from vesper.compiler import Compiled
-from vesper.config.effect_tables import Parts
+from vesper.config.effect_tables import EffectSettings
 from vesper.config.grants import Grant
 from vesper.config.settings import Config, JournalSettings, RecoverySettings
 from vesper.effects.database.settings import DatabaseSettings
@@ -67,7 +67,7 @@ class OfflineHost(Host):
             (Grant(("*",), ("*",), (), type(self).__name__),),
             JournalSettings(f"sqlite:{self.folder / 'journal.db'}"),
             RecoverySettings(enabled=False),
-            parts=Parts(databases=self._databases),
+            parts=EffectSettings(databases=self._databases),
         )
         journal = open_journal(config.journal.dsn)
         performer = _Performer(weakref.ref(self))

@@ -1,8 +1,8 @@
 """Placeholders for sensitive values in recordings.
 
-A sensitive input keeps its shape: letters become `x`, digits of a text `0`, digits of a number `1`, so that lengths,
-patterns and signs are preserved. The same placeholder replaces the value in answers and inside longer texts. A secret
-becomes `secret:NAME`.
+A sensitive input or part of an answer keeps its shape: letters become `x`, digits of a text `0`, digits of a number
+`1`, so that lengths, patterns and signs are preserved. The same placeholder replaces the value in later answers and
+inside longer texts. A secret becomes `secret:NAME`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, cast
 
+from vesper.language.ir.taint import Flow
 from vesper.values.json_value import Json
 from vesper.values.model import Value, sorted_map
 from vesper.values.numbers import decimal_text, parse_decimal
@@ -36,6 +37,23 @@ class Placeholders:
         found = _shape(type_, value) if by is None else by
         self._add_replacement(value, found)
         return found
+
+    def replace_parts(self, type_: Type, value: Value, flow: Flow) -> Value:
+        """Return a value with placeholders for its sensitive parts, and replace these from now on."""
+        if not flow.sources:
+            return value
+        match type_, value:
+            case _ if flow.whole:
+                return self.replace(type_, value)
+            case OptionalOf(inner), _:
+                return None if value is None else self.replace_parts(inner, value, flow)
+            case ArrayOf(element), list():
+                return [self.replace_parts(element, item, flow) for item in value]
+            case Record(fields), dict():
+                named = cast(dict[str, Value], value)
+                return {name: self.replace_parts(field, named[name], flow.field(name)) for name, field in fields}
+            case _:
+                return self.replace(type_, value)
 
     def hide(self, type_: Type, value: Value) -> Value:
         """Return a value with all replaced parts as placeholders, and without secrets."""

@@ -20,6 +20,7 @@ from vesper.compiler.callees import interface_of
 from vesper.engines.engine import Blocked, Completion, Limits, Program, Request
 from vesper.engines.outcome import ContractBroken, DeclaredError, Failed, Outcome, Returned
 from vesper.host.host import Host
+from vesper.host.masking import Masks, sensitive_steps
 from vesper.host.outcomes import recorded_outcome, says_not_done
 from vesper.host.prepared import Prepared, Ran, Recovered
 from vesper.host.stub_answers import plain_step
@@ -45,6 +46,10 @@ if TYPE_CHECKING:
 
 HEADER = "# Recorded by Vesper"
 _ITERATION = re.compile(r"\[[0-9]+\]")
+_OTHER_VALUES = (
+    "choose other ones (`Recorder(…, placeholders={NAME: VALUE})`), or keep the values (`--reveal`, "
+    "`Recorder(…, reveals=True)`)"
+)
 _COMPLETING_KINDS = (Kind.RESULT, Kind.FAILED, Kind.RESOLVED)
 
 
@@ -88,22 +93,27 @@ def case_lines(
     name: str,
     redact: Callable[[str], str] = lambda text: text,
     placeholders: Mapping[str, object] | None = None,
+    reveals: bool = False,
 ) -> list[str]:
-    """Return the lines of a case for an ended run, indented for `testing: test_cases:`."""
+    """Return the lines of a case for an ended run, indented for `testing: test_cases:`.
+
+    A case that `reveals` has the sensitive values as they were.
+    """
     compiled = prepared.compiled
     outcome = recorded_outcome(entries[-1].body)
     if not isinstance(outcome, Returned | DeclaredError | Failed | ContractBroken):
         raise NotRecorded(f"a run that ends as {outcome.kind} cannot be a case: the Host ended it, not the node")
     hiding = Placeholders(redact)
-    inputs = _inputs(compiled, entries[0], hiding, placeholders or {})
+    inputs = _inputs(compiled, entries[0], hiding, placeholders or {}, reveals)
     now = entries[0].body["now"]
     assert isinstance(now, datetime)
-    exchanges, ended = _rerun(prepared, inputs, now, entries, hiding)
-    hidden = ", ".join(f"`{each}`" for each in compiled.node.grants.sensitive)
+    exchanges, ended = _rerun(prepared, inputs, now, entries, hiding, None if reveals else Masks(compiled))
     if (ended.kind, _code(ended)) != (outcome.kind, _code(outcome)):
+        hidden = () if reveals else (*compiled.node.grants.sensitive, *sensitive_steps(compiled))
+        shown = _code(Masks(compiled).outcome(outcome))
         raise NotRecorded(
-            f"with placeholders for {hidden or 'secrets'} the node ends as {ended.kind} {_code(ended)}, but it ended "
-            f"as {outcome.kind} {_code(outcome)}; choose other ones: `Recorder(…, placeholders={{NAME: VALUE}})`"
+            f"with placeholders for {', '.join(f'`{each}`' for each in hidden) or 'secrets'} the node ends as "
+            f"{ended.kind} {_code(ended)}, but it ended as {outcome.kind} {shown}; {_OTHER_VALUES}"
         )
     types = {each.name: each.type for each in compiled.node.inputs}
     requests = interface_of(compiled).requests
@@ -121,8 +131,21 @@ def case_lines(
     return found
 
 
-def _inputs(compiled: Compiled, start: Entry, hiding: Placeholders, chosen: Mapping[str, object]) -> dict[str, Value]:
-    """Return the given inputs, with placeholders for sensitive ones."""
+def placeholder_notes(compiled: Compiled, reveals: bool) -> list[str]:
+    """Return the comments of a recording about its sensitive values."""
+    inputs, steps = ", ".join(compiled.node.grants.sensitive), ", ".join(sensitive_steps(compiled))
+    if reveals:
+        return ["# It shows sensitive values."] if inputs or steps else []
+    found = [f"# Sensitive inputs, replaced by placeholders of the same shape: {inputs}."] if inputs else []
+    if steps:
+        found.append(f"# Steps whose sensitive answers are replaced by placeholders of the same shape: {steps}.")
+    return found
+
+
+def _inputs(
+    compiled: Compiled, start: Entry, hiding: Placeholders, chosen: Mapping[str, object], reveals: bool
+) -> dict[str, Value]:
+    """Return the given inputs, with placeholders for sensitive ones unless the case reveals them."""
     given = start.body["inputs"]
     assert isinstance(given, Mapping)
     declared = compiled.node.declared_inputs
@@ -138,6 +161,7 @@ def _inputs(compiled: Compiled, start: Entry, hiding: Placeholders, chosen: Mapp
     if problems:
         raise NotRecorded(f"the placeholder for `{problems[0].path}` has the wrong type")
     types = {name: type_ for name, type_, _ in declared if name in given}
+    sensitive = tuple(chosen) if reveals else sensitive
     for name, type_ in types.items():
         if name in sensitive:
             values[name] = hiding.replace(type_, values[name], instead[name] if name in chosen else None)
@@ -147,9 +171,17 @@ def _inputs(compiled: Compiled, start: Entry, hiding: Placeholders, chosen: Mapp
 
 
 def _rerun(
-    prepared: CaseNode, inputs: Mapping[str, Value], now: datetime, entries: Sequence[Entry], hiding: Placeholders
+    prepared: CaseNode,
+    inputs: Mapping[str, Value],
+    now: datetime,
+    entries: Sequence[Entry],
+    hiding: Placeholders,
+    masks: Masks | None,
 ) -> tuple[list[_Exchange], Outcome]:
-    """Run a second execution on the recorded completions; performs nothing."""
+    """Run a second execution on the recorded completions; performs nothing.
+
+    What `masks` hide of a completion is replaced.
+    """
     settled = [each for each in entries if each.kind in _COMPLETING_KINDS and not says_not_done(each)]
     execution = prepared.program.start({name: plain(value) for name, value in inputs.items()}, now, is_traced=False)
     found: list[_Exchange] = []
@@ -160,13 +192,15 @@ def _rerun(
         if not settled or settled[0].path != request.path:
             asked = settled[0].path if settled else "nothing more"
             raise NotRecorded(
-                f"with placeholders the node requests `{request.path}`, but the run requested {asked}; "
-                "choose other ones: `Recorder(…, placeholders={NAME: VALUE})`"
+                f"with placeholders the node requests `{request.path}`, but the run requested {asked}; {_OTHER_VALUES}"
             )
         known = settled.pop(0)
         code = known.body.get("code")
         gives = prepared.plans.of(request.path).gives
-        value = None if code is not None else hiding.hide(gives, _accept(gives, known.body.get("value")))
+        value = None if code is not None else _accept(gives, known.body.get("value"))
+        if code is None and masks is not None:
+            value = hiding.replace_parts(gives, value, masks.request(request.path).sensitive_answer)
+        value = value if code is not None else hiding.hide(gives, value)
         is_question = _step(request.path) in questions
         value = short_answer(value) if is_question else value
         found.append(_Exchange(request, value, None if code is None else str(code), is_question))
@@ -267,8 +301,9 @@ class Recorder(Host):
         node = vesper.load("payment_handler", host=Recorder(host, "tests/recorded/payment.yaml"))
 
     The file is overwritten; a file that is not a recording is never touched. Sensitive inputs are written as
-    `placeholders` gives them, otherwise as placeholders of the same shape. A run that cannot be written as a case
-    raises `NotRecorded`, after it was performed.
+    `placeholders` gives them, otherwise as placeholders of the same shape, like the sensitive parts of answers; with
+    `reveals` both are written as they were. A run that cannot be written as a case raises `NotRecorded`, after it was
+    performed.
     """
 
     def __init__(
@@ -278,6 +313,7 @@ class Recorder(Host):
         *,
         name: str | None = None,
         placeholders: Mapping[str, object] | None = None,
+        reveals: bool = False,
     ) -> None:
         if not isinstance(host, Host):
             raise TypeError(
@@ -292,6 +328,7 @@ class Recorder(Host):
         self.path = Path(path)
         self._name = name
         self._placeholders = dict(placeholders or {})
+        self._reveals = reveals
         self._node: str | None = None
         self._cases: list[list[str]] = []
         self._writing = threading.Lock()
@@ -365,16 +402,14 @@ class Recorder(Host):
             name = self._name or f"recorded {timestamp_text(cast(datetime, entries[0].body['now']))}"
             name += f" {len(self._cases) + 1}" if self._cases else ""
             redact = self._host._performers.secrets.redact
-            self._cases.append(case_lines(prepared, entries, name, redact, self._placeholders))
+            written = case_lines(prepared, entries, name, redact, self._placeholders, self._reveals)
+            self._cases.append(written)
             self._node = prepared.compiled.node.node_id
-            sensitive = ", ".join(prepared.compiled.node.grants.sensitive)
             told = [
                 f"{HEADER} from a real run of {self._node}. Paste the cases below `testing: test_cases:` of the node,",
                 "# or answer a test from this file with `vesper.testing.Replay`.",
             ]
-            if sensitive:
-                told.append(f"# Sensitive inputs, replaced by placeholders of the same shape: {sensitive}.")
-            told.append("test_cases:")
+            told += [*placeholder_notes(prepared.compiled, self._reveals), "test_cases:"]
             _write_whole(self.path, "\n".join([*told, *(line for case in self._cases for line in case), ""]))
 
 

@@ -45,10 +45,10 @@ _known: LeastRecentlyUsed[_NodeFacts] = LeastRecentlyUsed()
 
 
 def _node_facts(compiled: Compiled) -> _NodeFacts:
-    def made() -> _NodeFacts:
+    def read_facts() -> _NodeFacts:
         return _NodeFacts(mark_places(compiled.node), plans_of(compiled).is_sensitive)
 
-    return _known.get(compiled.semantic_hash, made)
+    return _known.get(compiled.semantic_hash, read_facts)
 
 
 class MarkCollector:

@@ -198,7 +198,7 @@ class Sampler:
             if not is_fixed(inputs):
                 self.counts.lost += 1  # an object of the caller that may have changed since
                 continue
-            trace = made(call, inputs)
+            trace = trace_of_call(call, inputs)
             is_met = self._look is not None and self._look(trace)
             if call[-1] or is_met:
                 kept.append(trace)
@@ -211,7 +211,7 @@ class Sampler:
         self.counts.kept += len(kept)
 
 
-def made(call: Call, inputs: Mapping[str, Any]) -> Trace:
+def trace_of_call(call: Call, inputs: Mapping[str, Any]) -> Trace:
     """Run a call of a pure node again on these inputs and return the trace."""
     node, _, now, began_ns, ended_ns, _ = call
     name, compiled = trace_id(began_ns), node.compiled

@@ -266,7 +266,7 @@ def _key_text(key: Key) -> str:
     return json_string(key) if isinstance(key, str) else scalar_text(key)
 
 
-def _limit(entries: int) -> None:
+def _check_size(entries: int) -> None:
     if entries > MAX_ENTRIES:
         raise ValueProblem(ProblemKind.OUT_OF_RANGE)
 
@@ -274,10 +274,10 @@ def _limit(entries: int) -> None:
 def _sequence(given: object) -> Sequence[object]:
     """Return the items of a list or tuple, read by the base type."""
     if is_a(given, list):
-        _limit(list.__len__(given))
+        _check_size(list.__len__(given))
         return given if type(given) is list else list(list.__iter__(given))
     if is_a(given, tuple):
-        _limit(tuple.__len__(given))
+        _check_size(tuple.__len__(given))
         return given if type(given) is tuple else tuple(tuple.__iter__(given))
     raise ValueProblem(ProblemKind.WRONG_TYPE)
 
@@ -285,10 +285,10 @@ def _sequence(given: object) -> Sequence[object]:
 def _members(given: object) -> list[object] | None:
     """Return the members of a set or frozenset, read by the base type. Returns None for other objects."""
     if is_a(given, set):
-        _limit(set.__len__(given))
+        _check_size(set.__len__(given))
         return list(set.__iter__(given))
     if is_a(given, frozenset):
-        _limit(frozenset.__len__(given))
+        _check_size(frozenset.__len__(given))
         return list(frozenset.__iter__(given))
     return None
 
@@ -297,5 +297,5 @@ def _dict(given: object) -> dict[object, object]:
     """Return the entries of a dict, read by the base type."""
     if not is_a(given, dict):
         raise ValueProblem(ProblemKind.WRONG_TYPE)
-    _limit(dict.__len__(given))
+    _check_size(dict.__len__(given))
     return given if type(given) is dict else dict(dict.items(given))

@@ -50,7 +50,7 @@ def has_names(key: Type) -> bool:
 
 
 def json_form(type_: Type, value: Value) -> JsonContent:
-    """Return the JSON form of a value; one with outside names is of a `spelled_type`."""
+    """Return the JSON form of a value. For outside names, both arguments are of a `spelled_type`."""
     match type_, value:
         case OptionalOf(inner), _:
             return None if value is None else json_form(inner, value)
@@ -90,7 +90,10 @@ def _scalar_form(value: Scalar) -> JsonContent:
 
 
 def value_of_form(type_: Type, form: JsonContent) -> Value:
-    """Return the value that CAST makes of a json, or raise its first problem; for a `spelled_type`, one of that."""
+    """Return the value that CAST makes of a json, or raise its first problem.
+
+    For a `spelled_type`, the value has outside names too.
+    """
     match type_:
         case OptionalOf(inner):
             return None if form is None else value_of_form(inner, form)

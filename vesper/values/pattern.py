@@ -1,7 +1,7 @@
 """Syntax tree of a regular expression (docs/spec/regex.md); `pattern_parser` builds it.
 
-The front end parses a pattern to validate it, the kernels to run it. This module has what both need: whether a part can
-match the empty text, and its number of instructions.
+The front end parses a pattern to validate it, the kernels to run it. Both need two functions of this module: whether a
+part can match the empty text, and its number of instructions.
 """
 
 from __future__ import annotations

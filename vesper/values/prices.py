@@ -1,7 +1,7 @@
 """Prices of values in bytes, as docs/spec/limits.md defines them: the same on every engine.
 
-A plan selects the parts of a value that count. `KEPT` counts nothing, `FRESH` everything; a tuple has one plan for
-each part of the type: the item of an array or set, the key and value of a map, the fields of a record.
+A plan selects the parts of a value that are charged. `KEPT` charges nothing, `FRESH` everything; a tuple has one plan
+for each part of the type: the item of an array or set, the key and value of a map, the fields of a record.
 """
 
 from __future__ import annotations

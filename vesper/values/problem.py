@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class ProblemKind(StrEnum):
-    """Kind of an input problem, in the specification's order; of several kinds the first counts."""
+    """Kind of an input problem, in the specification's order. Of several kinds the first is reported."""
 
     MISSING = "missing"
     UNKNOWN = "unknown"

@@ -68,7 +68,7 @@ def forms_of_json(text: str) -> Any:
     return _read(text, _FORMS)
 
 
-def _sorted(entries: dict[str, Any]) -> dict[str, Any]:
+def _sort_entries(entries: dict[str, Any]) -> dict[str, Any]:
     return {key: entries[key] for key in sorted(entries)}
 
 
@@ -88,7 +88,7 @@ def _number_form(text: str) -> int | Decimal:
 
 
 _BEYOND_EXPONENT = 10**15
-_CONTENT = _Target(MAX_JSON_DEPTH, MAX_ENTRIES, parse_decimal, tuple, _sorted)
+_CONTENT = _Target(MAX_JSON_DEPTH, MAX_ENTRIES, parse_decimal, tuple, _sort_entries)
 _FORMS = _Target(MAX_TEXT_DEPTH, None, _number_form, list, dict)
 
 
@@ -166,7 +166,7 @@ def _entries(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _sorted_entries(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(pairs) > MAX_ENTRIES:
         raise _Unusual
-    return _sorted(_entries(pairs))
+    return _sort_entries(_entries(pairs))
 
 
 def _holds_surrogate(found: Any) -> bool:
@@ -199,7 +199,7 @@ _WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None}
 
 
 class _Parser:
-    """Iterative parser. The first problem of a text counts, and reading stops there."""
+    """Iterative parser. It stops at the first problem of a text."""
 
     def __init__(self, text: str, target: _Target) -> None:
         self._text = text
@@ -216,7 +216,7 @@ class _Parser:
             raise unexpected_token(self._text, space.end(), "the end of the text")
         return value
 
-    def _expected(self, what: str) -> JsonMistake:
+    def _mistake_of_token(self, what: str) -> JsonMistake:
         """Return the mistake for the token read last."""
         return unexpected_token(self._text, self._start, what)
 
@@ -267,7 +267,7 @@ class _Parser:
             if not open_collections:
                 return value
             if token != ("sign", ","):
-                raise self._expected("`,` or `]`" if isinstance(open_collections[-1], list) else "`,` or `}`")
+                raise self._mistake_of_token("`,` or `]`" if isinstance(open_collections[-1], list) else "`,` or `}`")
             token = self._next()
             if isinstance(open_collections[-1], dict):
                 keys.append(self._key(token, open_collections[-1]))
@@ -275,13 +275,13 @@ class _Parser:
 
     def _key(self, token: tuple[str, str] | None, inner: list[Any] | dict[str, Any]) -> str:
         if token is None or token[0] != "string":
-            raise self._expected("a name in double quotes")
+            raise self._mistake_of_token("a name in double quotes")
         start = self._start
         key = _string(token[1], start)
         if key in inner:
             raise malformed_json(start, f"the name {show_token(self._text, start)} occurs twice in one object")
         if self._next() != ("sign", ":"):
-            raise self._expected("`:` after the name")
+            raise self._mistake_of_token("`:` after the name")
         return key
 
     def _scalar(self, kind: str, text: str) -> object:
@@ -296,7 +296,7 @@ class _Parser:
                 except ValueProblem:
                     raise number_mistake(text, self._start) from None
             case _:
-                raise self._expected("a value")
+                raise self._mistake_of_token("a value")
 
     def _close(self, open_collections: list[list[Any] | dict[str, Any]]) -> object:
         inner, limit = open_collections.pop(), self._target.max_entries

@@ -84,7 +84,7 @@ class BranchMap:
         """Return whether there are branches other than conditions."""
         return bool(self._witnesses or self._failures or self._codes)
 
-    def seen(self, done: Done) -> frozenset[BranchKey]:
+    def covered_by(self, done: Done) -> frozenset[BranchKey]:
         """Return the branches that an execution covered."""
         conditions, witnesses = self._conditions, self._witnesses
         found = {("condition", index, bool(value)) for index, value in done.marks if index in conditions}
@@ -154,7 +154,7 @@ class BranchMap:
             return None
         key = ("handler", len(self.branches), True)
         marked = [] if handler.value is None else [handler.value]
-        marked += _marked(handler.body)
+        marked += _expressions_marked_by(handler.body)
         code = self._only_code(handler)
         if not (marked or code or isinstance(statement, Request)):
             return None
@@ -175,8 +175,8 @@ class BranchMap:
         return own[0] if is_only and not is_failure else None
 
 
-def _marked(block: Block) -> list[Expression]:
-    """Return expressions that are marked whenever a block runs that far."""
+def _expressions_marked_by(block: Block) -> list[Expression]:
+    """Return the expressions that an execution of the whole block marks."""
     found: list[Expression] = []
     for statement in block:
         match statement:

@@ -1,6 +1,7 @@
 """Claims of `testing.properties`, checked on drawn inputs; a counterexample is shrunk.
 
-Runs that do not return, and runs to which the claim does not apply, are no examples. Two runs start at the same time.
+Runs that do not return, and runs to which the claim does not apply, are no examples. Both runs of a claim about two
+have the same start time.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class ClaimFailure:
-    """A counterexample of a property, the smallest that was found."""
+    """The smallest inputs found that break a property."""
 
     claim: Property
     runs: tuple[dict[str, object], ...]
@@ -75,7 +76,7 @@ def check_claim(
                 continue
             examples += name == next(iter(checks))
             if found is not True:
-                small = draw.shrunk(runs, check)
+                small = draw.shrink_runs(runs, check)
                 code = check.verdict(small)
                 outcomes = tuple(check.outcomes(small))
                 shown = code if isinstance(code, str) else None
@@ -100,7 +101,7 @@ class _Check:
         return [self._program.call(run, self._now) for run in runs]
 
     def verdict(self, runs: tuple[dict[str, object], ...]) -> bool | str | None:
-        """Return whether the claim holds, the code of its failure, or None where it says nothing about the runs."""
+        """Return whether the claim holds, or the code of its failure. None if it does not apply to the runs."""
         outputs: list[Mapping[str, Any]] = []
         for outcome in self.outcomes(runs):
             if not isinstance(outcome, Returned):
@@ -150,7 +151,7 @@ class _Draw:
             other = {name: drawn[name] for name in self._claim.varied if name in drawn}
         return first, {**first, **other}
 
-    def shrunk(self, runs: tuple[dict[str, object], ...], check: _Check) -> tuple[dict[str, object], ...]:
+    def shrink_runs(self, runs: tuple[dict[str, object], ...], check: _Check) -> tuple[dict[str, object], ...]:
         """Return the smallest runs for which the claim still fails."""
         varied = self._claim.varied or ()
         merged = {name: value for name, value in runs[0].items() if name not in varied}

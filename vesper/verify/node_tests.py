@@ -86,6 +86,18 @@ class PropertyFailure:
         return self.kind not in PROMISES
 
 
+@dataclass(frozen=True, slots=True)
+class FailedExample:
+    """An example on which the node fails."""
+
+    code: str
+    at: int | None
+    """Index of the failed expression."""
+    inputs: dict[str, object]
+    size: int
+    """Characters of the inputs as text."""
+
+
 @dataclass(slots=True)
 class PropertyReport:
     seed: int
@@ -97,6 +109,8 @@ class PropertyReport:
     """Executions that exceeded the maximum number of requests."""
     outcomes: dict[str, int] = field(default_factory=dict)
     """Counts by kind of outcome, with the code of a failure."""
+    first_failed: FailedExample | None = None
+    """Shortest example that fails where the first one failed, of a node without effects."""
     broken_by_answers: dict[Fingerprint, int] = field(default_factory=dict)
     """Broken promises of a node with effects. No failures, because completions were drawn by type only."""
     failures: list[PropertyFailure] = field(default_factory=list)
@@ -195,7 +209,7 @@ class NodeTester:
             done.append(ended)
             answers.append(CaseAnswer(name, ended.outcome, None, meets(case, ended.outcome)))
         disagree = _differ(done) or len({answer.problem for answer in answers}) > 1
-        branches = self._branch_map.seen(done[0]) if done else frozenset[BranchKey]()
+        branches = self._branch_map.covered_by(done[0]) if done else frozenset[BranchKey]()
         return CaseResult(case, tuple(answers), disagree, branches)
 
     def run_claims(self, max_examples: int, seed: int) -> list[ClaimResult]:
@@ -263,12 +277,14 @@ class _Properties:
             report.refused[why] = report.refused.get(why, 0) + 1
             return
         report.examples += 1
-        report.branches |= self._branch_map.seen(reference)
+        report.branches |= self._branch_map.covered_by(reference)
         shown = show(dict(sorted(inputs.items())))
         report.distinct += shown not in self._shown
         self._shown.add(shown)
         kind = _kind(reference.outcome)
         report.outcomes[kind] = report.outcomes.get(kind, 0) + 1
+        if isinstance(reference.outcome, Failed) and self._node.is_pure():
+            self._note_failed(reference.outcome, inputs, len(shown))
         if wrong is None or wrong in self._expected:
             return
         # Completions are drawn by type only, so broken promises about them are no defect.
@@ -330,6 +346,15 @@ class _Properties:
         outcomes = {name: done.outcome for name, done in answers.items()}
         kind, index = wrong
         return PropertyFailure(kind, index, small, number, outcomes, self._to_case(wrong, small, number, asked))
+
+    def _note_failed(self, failed: Failed, inputs: dict[str, object], size: int) -> None:
+        """Keep the shortest of the examples that fail where the first one failed.
+
+        It is not shrunk: executions that come close to a limit of size or digits take seconds together.
+        """
+        known = self.report.first_failed
+        if known is None or ((known.code, known.at) == (failed.code, failed.at) and size < known.size):
+            self.report.first_failed = FailedExample(failed.code, failed.at, dict(inputs), size)
 
     def _to_case(
         self, wrong: Fingerprint, inputs: dict[str, object], number: int, asked: list[tuple[Request, Completion]]

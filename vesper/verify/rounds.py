@@ -1,7 +1,7 @@
 """Rounds of a run with a time limit: which inputs and random programs come next.
 
 In a round every due node gets a few more inputs, then some new random programs are drawn. A node whose coverage did not
-grow sits out ever more rounds, so that the time goes to other nodes and to programs. The order depends on the recorded
+grow is skipped for ever more rounds, so that other nodes and programs get the time. The order depends on the recorded
 growth alone, never on the clock.
 """
 
@@ -42,7 +42,7 @@ class NodeTurns:
 
 @dataclass(slots=True)
 class Rounds:
-    """Units of one worker: of `workers` it takes every node and program whose index leaves `worker` as remainder."""
+    """Units of one worker. Its nodes and programs are those whose index modulo `workers` is `worker`."""
 
     nodes: int
     max_inputs: int
@@ -69,7 +69,7 @@ class Rounds:
         return self._waiting.pop(0)
 
     def record(self, unit: Unit, has_grown: bool) -> None:
-        """Record whether a unit of a node covered something new, which decides about its next turn."""
+        """Record whether a unit of a node covered something new, which decides in which round its next unit comes."""
         if unit.node is None:
             return
         turns = self.turns[unit.node]

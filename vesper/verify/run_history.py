@@ -1,6 +1,6 @@
 """History of `vesper verify` in a project: one JSON line for each run, for the dashboard.
 
-A line is a summary of what `--format json` prints. It holds no inputs.
+A line is a summary of the document that `--format json` prints. It holds no inputs.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def test_a_short_follower_stalls_neither_its_caller_nor_other_threads(slow: Dire
         lambda *_: {},
         lambda *each: handed.append(each),
         lambda: None,
-        Slot.apart().flights,
+        Slot.unshared().flights,
         is_bare=True,
         deadline=5.0,
         most_bytes=1 << 26,

@@ -123,7 +123,7 @@ def test_a_fragment_loads_inside_a_node(name: str, around: str) -> None:
 
 def test_an_id_without_a_version_is_written_with_one() -> None:
     (found,) = [each for each in problems(f"{block('capabilities')}\n{MINIMAL}") if "payment_handler" in each.headline]
-    assert found.help == "write `payment_handler_v1`: a name in lower case, and a version"
+    assert found.help == "write `payment_handler_v1`: `_v1` is its version"
 
 
 def test_the_lines_of_the_audit_log_are_no_yaml() -> None:

@@ -254,7 +254,7 @@ def measure(folder: Path, runs: int) -> dict[str, Any]:
 def routes_store(config: Config) -> Any:
     from vesper.migration.stores.store import open_store
 
-    return open_store(config.migrating().store)
+    return open_store(config.migration_settings().store)
 
 
 def _quantile(values: list[float], percent: int) -> float:

@@ -101,7 +101,7 @@ def _control(result: CompareResult) -> str:
     """Offer an input that does not differ as a witness: it must be refused."""
     pair = result.pair
     for number in range(50):
-        given = pair.given(_drawn(pair, number), f"control {number}")
+        given = pair.make_given(_drawn(pair, number), f"control {number}")
         if not really_differs(pair, given):
             try:
                 WitnessMaker(pair).witness(given)

@@ -13,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from vesper.compiler import Compiled, compile_file, compile_source
-from vesper.compiler.callees import Collection, Neighbours, collection_of
+from vesper.compiler.callees import Collection, Neighbours, collection_folder
 from vesper.language.diagnostics.source import SourceFile
 
 ROOT = Path(__file__).parents[3]
@@ -202,7 +202,7 @@ def compile_changed(before: Compiled, text: str) -> Compiled | None:
     path = Path(before.source.path)
     for each in (text, text.partition("\ntesting:")[0] + "\n"):
         source = SourceFile(before.source.path, each)
-        neighbours = Neighbours(Collection(collection_of(path)), (before.node.node_id,))
+        neighbours = Neighbours(Collection(collection_folder(path)), (before.node.node_id,))
         found, _ = compile_source(source, neighbours, judge_contracts=False)
         if found is not None:
             return found

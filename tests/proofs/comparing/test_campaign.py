@@ -55,7 +55,7 @@ def test_an_input_that_does_not_differ_is_no_witness() -> None:
     assert compiled is not None
     pair = VersionPair(compiled, compiled)
     case = random.Random(1).choice(compiled.cases)
-    given = pair.given(case.inputs, "control")
+    given = pair.make_given(case.inputs, "control")
     assert not really_differs(pair, given)
     with pytest.raises(NotDifferent):
         WitnessMaker(pair).witness(given)

@@ -137,3 +137,5 @@ def test_a_sensitive_collection_is_not_searched(tmp_path: Path) -> None:
     assert error is not None
     assert "98765" not in error.message
     assert "xs is <sensitive>" in error.message
+    assert "98765" not in repr(error)  # fields and outcome are for the caller, not for logs
+    assert error.fields["xs"] == [1, -98765]

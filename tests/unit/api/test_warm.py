@@ -267,7 +267,7 @@ def test_another_compiler_or_python_counts(
     load(project)
     assert is_warm(load(project))
     if what == "compiler":
-        monkeypatch.setattr(warm, "fingerprint", lambda: b"another")
+        monkeypatch.setattr(warm, "compiler_digest", lambda: b"another")
     else:
         monkeypatch.setattr(sys, "version", "3.99.0 (a Python of which nobody knows)")
     assert not is_warm(load(project))
@@ -337,7 +337,7 @@ def test_an_entry_with_a_true_mac_cannot_bring_classes_of_its_own() -> None:
 
     for value in (os.system, subprocess.Popen, Path("x"), getattr):
         with pytest.raises(Exception, match="no part of a node"):
-            pickled.restored(pickled.kept(value))
+            pickled.decode_part(pickled.encode_part(value))
 
 
 def test_processes_that_fill_it_at_once_all_get_the_node(cache: Entries) -> None:
@@ -362,7 +362,7 @@ def test_without_a_folder_that_can_be_used_nodes_are_loaded(
 def test_the_words_are_those_of_the_compiler() -> None:
     assert (warm._SUFFIX, warm._LOCK, warm._FOLDER) == (locate.SUFFIX, lock.LOCK_NAME, locate.FOLDER)
     path = NODES / "payments" / "x.vsp"
-    assert callees.collection_of(path) == Path(warm.collection_folder(str(path)))
+    assert callees.collection_folder(path) == Path(warm.collection_folder(str(path)))
 
 
 def test_every_worked_node_that_calls_others_can_be_kept() -> None:

@@ -123,13 +123,13 @@ def test_sensitive_values_stay_hidden_in_every_row(tmp_path: Path) -> None:
 
 def test_python_explains_few_rows_of_one_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[object] = []
-    real = batch.Batch.told
+    real = batch.Batch.explain_raw
 
     def counted(self: batch.Batch, raw: Any, given: Any) -> tuple[str, str, str | None, str]:
         told.append(raw)
         return real(self, raw, given)
 
-    monkeypatch.setattr(batch.Batch, "told", counted)
+    monkeypatch.setattr(batch.Batch, "explain_raw", counted)
     node = node_of(tmp_path, "integer", "v > 0")
     many = 40_000
     answer = node.run_batch(pa.table({"v": [-1 - row for row in range(many)]}))
@@ -140,13 +140,13 @@ def test_python_explains_few_rows_of_one_kind(tmp_path: Path, monkeypatch: pytes
 
 def test_python_explains_each_wrong_member_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[object] = []
-    real = batch.Batch.told
+    real = batch.Batch.explain_raw
 
     def counted(self: batch.Batch, raw: Any, given: Any) -> tuple[str, str, str | None, str]:
         told.append(raw)
         return real(self, raw, given)
 
-    monkeypatch.setattr(batch.Batch, "told", counted)
+    monkeypatch.setattr(batch.Batch, "explain_raw", counted)
     node = node_of(tmp_path, "enum[red, green]")
     answer = node.run_batch(pa.table({"v": ["rde", "gren", "blue"] * 1_000}))
     messages = [each["message"] for each in answer.column("error").to_pylist()]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from vesper.cache.fingerprint import _PARTS, fingerprint, fingerprint_of, source_hash
+from vesper.cache.fingerprint import _PARTS, compiler_digest, package_digest, source_hash
 
 
 @pytest.fixture
@@ -21,13 +21,13 @@ def package(tmp_path: Path) -> Path:
 
 
 def now(package: Path, version: str = "3") -> bytes:
-    fingerprint_of.cache_clear()
-    return fingerprint_of(str(package / "vesper"), (str(package / "libs"),), version)
+    package_digest.cache_clear()
+    return package_digest(str(package / "vesper"), (str(package / "libs"),), version)
 
 
 def test_it_is_the_same_while_nothing_changes(package: Path) -> None:
     assert now(package) == now(package)
-    assert fingerprint() == fingerprint()
+    assert compiler_digest() == compiler_digest()
     assert source_hash() == source_hash()
 
 

@@ -115,6 +115,8 @@ def test_database_out_of_reach_is_an_error(tmp_path: Path) -> None:
     code, found = doctor(tmp_path, settings + GRANT)
     assert code == 1
     assert [(each["level"], each["where"]) for each in found] == [("error", "databases.main"), ("error", "databases.b")]
+    assert "start the database" in found[0]["advice"]
+    assert "`create = true` makes an empty file, without tables" in found[1]["advice"]
 
 
 def test_grant_that_matches_nothing_is_an_error(tmp_path: Path) -> None:
@@ -134,6 +136,62 @@ allow = ["database.read.users"]
     assert code == 1
     assert [each["where"] for each in found] == ["grants[0].allow", "grants[1]"]
     assert "`cache.read.nothing` matches nothing" in found[0]["text"]
+
+
+def test_a_node_with_errors_says_nothing_about_grants(tmp_path: Path) -> None:
+    sqlite3.connect(tmp_path / "a.db").close()
+    (tmp_path / "nodes").mkdir()
+    (tmp_path / "nodes" / "other_v1.vsp").write_text(NODE.replace("find_user", "other").replace("outputs:", "outputz:"))
+    grant = '[[grants]]\nnodes = ["other"]\nallow = ["database.read.users"]\n'
+    code, found = doctor(tmp_path, f'[databases.main]\ndsn = "sqlite:a.db"\n{GRANT}{grant}')
+    assert code == 1
+    assert [(each["where"], each["text"]) for each in found] == [("other_v1", "the node has errors")]
+    assert "grants are checked when it has none" in found[0]["advice"]
+
+
+EVENTS = """\
+node_id: tell_v1
+type: event_handler
+intent: Tell others
+inputs: {event_id: string}
+outputs: {success: {sent: boolean}}
+flow:
+  - {step: message, operation: event_publish, topic: orders, payload: {id: event_id}, effect: txn}
+  - {operation: return, success: {sent: 'true'}}
+security: {capabilities_required: [events.publish.orders]}
+"""
+
+
+@pytest.mark.parametrize(
+    "settings, where, text",
+    [
+        ("", "tell_v1", "there is no [topics.orders]"),
+        ('[topics.orders]\nurl = "memory:"\n', "topics.orders", "the topic has no outbox"),
+        ('[events]\nurl = "memory:"\n', "topics.orders", "the topic has no outbox"),
+        ('[topics.orders]\nurl = "memory:"\ndatabase = "main"\n', "databases.main", "no such table: vesper_outbox"),
+        ('[topics.orders]\nurl = "outbox:"\ndatabase = "main"\n', "databases.main", "no such table: vesper_outbox"),
+    ],
+)
+def test_events_that_cannot_be_published_are_errors(tmp_path: Path, settings: str, where: str, text: str) -> None:
+    sqlite3.connect(tmp_path / "a.db").close()
+    (tmp_path / "nodes").mkdir()
+    (tmp_path / "nodes" / "tell_v1.vsp").write_text(EVENTS, encoding="utf-8")
+    both = GRANT.replace('"database.read.users"', '"database.read.users", "events.publish.orders"')
+    code, found = doctor(tmp_path, f'{settings}[databases.main]\ndsn = "sqlite:a.db"\n{both}')
+    assert [(each["level"], each["where"]) for each in found] == [("error", where)], found
+    assert (code, text in found[0]["text"], bool(found[0]["advice"])) == (1, True, True)
+    # A node that is not granted is for another configuration.
+    assert doctor(tmp_path, f'[databases.main]\ndsn = "sqlite:a.db"\n{GRANT}') == (0, [])
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:3000", "localhost", "10.1.2.3", "[::1]:80"])
+def test_a_private_address_without_its_setting_is_an_error(tmp_path: Path, host: str) -> None:
+    sqlite3.connect(tmp_path / "a.db").close()
+    settings = f'{GRANT}[databases.main]\ndsn = "sqlite:a.db"\n[providers.shop]\nallow_http = true\nbase_url = "http://{host}"\n'
+    code, found = doctor(tmp_path, settings)
+    assert (code, [each["where"] for each in found]) == (1, ["providers.shop"])
+    assert "allow_private_addresses = true" in found[0]["advice"]
+    assert doctor(tmp_path, f"{settings}allow_private_addresses = true\n") == (0, [])
 
 
 def test_without_a_configuration_the_installation_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,10 +236,11 @@ def test_packages_that_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(installation, "requires", lambda _name: listed)
     found = problems()
     assert list(found) == ["packages"]
-    assert found["packages"].advice == "pip install no-such-package"
+    assert found["packages"].advice == "pip install 'no-such-package>=1'"
     (extra,) = (each for each in check_installation() if each.where == "[postgres]")
     assert (extra.level, extra.text) == ("ok", "not installed: none-here")
-    assert "pip install 'vesper[postgres]'" in extra.advice
+    # Never `vesper[postgres]`: the public index has an unrelated `vesper`.
+    assert extra.advice == "pip install 'none-here[pool]>=3', if you need it"
 
 
 def test_an_extension_that_does_not_load_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

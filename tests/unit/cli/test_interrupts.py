@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.journalled import invoke
 from tests.unit.host.recovery.sleeping import PLAIN_ASKER, SLEEPER
-from vesper.cli.interrupts.values import ask as ask_in_terminal
+from vesper.cli.interrupts.values import prompt_answer as ask_in_terminal
 from vesper.host.host import Host
 from vesper.values.types import BOOLEAN, DURATION, INTEGER, STRING, OptionalOf, Record
 

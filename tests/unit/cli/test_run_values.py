@@ -56,6 +56,42 @@ GIVEN = f"""{{
 }}"""
 
 
+SECRET = """\
+node_id: secret_v1
+type: function
+intent: Greet
+inputs: {name: string, tags: {type: 'map<string, integer>', default: {}}}
+outputs: {success: {greeting: string}}
+contracts: {preconditions: [length(name) > 3], postconditions: [length(greeting) > 14]}
+flow:
+  - return: {greeting: "'Dear ' + name"}
+security: {sensitive_data: [name, tags]}
+"""
+
+
+@pytest.mark.parametrize("style", ["text", "json"])
+@pytest.mark.parametrize(
+    "given, shown",
+    [
+        (["-i", "name=Zeb"], "<sensitive>"),
+        (["-i", "name=Zeb", "--engine", "both"], "<sensitive>"),
+        (["-i", "name=Zebra", "--explain"], "<sensitive>"),
+        (["-i", "name=Zebra", "-i", "tags=Zeb"], "tags"),
+        (["-i", "name=Zebra", "-i", 'tags={"Zeb": "x"}'], "tags"),
+    ],
+)
+def test_errors_show_sensitive_values_when_asked_only(given: list[str], shown: str, style: str, tmp_path: Path) -> None:
+    path = tmp_path / "secret_v1.vsp"
+    path.write_text(SECRET, encoding="utf-8")
+    masked = CliRunner().invoke(command, [str(path), *given, "--format", style])
+    assert masked.exit_code == 1
+    assert "Zeb" not in masked.output
+    assert shown in masked.output
+    revealed = CliRunner().invoke(command, [str(path), *given, "--format", style, "--reveal"])
+    # Of a problem with inputs the JSON form has the path alone, which may hold a key.
+    assert "Zeb" in revealed.output or (style == "json" and "tags=Zeb" in given)
+
+
 @pytest.fixture
 def node(tmp_path: Path) -> str:
     path = tmp_path / "order_echo_v1.vsp"

@@ -304,7 +304,12 @@ def test_a_trace_as_a_case_and_as_a_conformance_case(place: Place) -> None:
     assert not Path("test_it.yaml").exists(), "of two files both are written, or none"
     secret = place.run(node_text(sensitive=True), "ann")
     assert "customer: xxx" in invoke("traces", "to-test", secret).stdout
-    assert invoke("traces", "to-test", secret, "--as", "conformance").exit_code == 1
+    assert "customer: ann" in invoke("traces", "to-test", secret, "--reveal").stdout
+    refused = invoke("traces", "to-test", secret, "--as", "conformance")
+    assert (refused.exit_code, "--reveal" in refused.stderr) == (1, True)
+    revealed = invoke("traces", "to-test", secret, "--as", "pytest", "-o", "test_ann.py", "--reveal")
+    assert revealed.exit_code == 0
+    assert "'customer': 'ann'" in (place.folder / "test_ann.py").read_text(encoding="utf-8")
     assert invoke("traces", "to-test", place.in_doubt(node_text())).exit_code == 1
     never = invoke("run", "payment_decision_v1", "--nodes", NODES, *ARGUMENTS, "--trace").stdout.split()[-1]
     refused = invoke("traces", "to-test", never)

@@ -17,7 +17,7 @@ _TOLERANCE = {"absolute": "0.01", "version": 1, "until": "2027-01-31", "why": "t
 
 
 def settings(**given: Any) -> MigrationSettings:
-    return config_from({"migration": given}, Path("/shop")).migrating()
+    return config_from({"migration": given}, Path("/shop")).migration_settings()
 
 
 def with_tolerance(**other: Any) -> MigrationSettings:

@@ -69,6 +69,16 @@ def test_the_four_forms_of_break_on(golden: Golden) -> None:
     golden.check(HERE / "break_on.txt", "\n".join(told))
 
 
+def test_the_end_says_whether_a_breakpoint_was_hit() -> None:
+    commands = Commands(session(PAYMENT))
+    commands.run("break step:record")
+    assert "stopped by `step:record`" in commands.run("continue")
+    assert "the execution has ended; no further breakpoint was hit" in commands.run("continue")
+    commands = Commands(session(PAYMENT))
+    commands.run("break input.amount > 10000")
+    assert "the execution has ended; no breakpoint was hit" in commands.run("continue")
+
+
 def test_a_called_node_is_gone_into_and_left(golden: Golden) -> None:
     found = session(CHECKOUT)
     found.add_breakpoint("step:paid")

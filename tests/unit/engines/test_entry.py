@@ -187,7 +187,7 @@ def by_objects(program: Program, text: str) -> str:
         return written(Failed(ErrorCode.BAD_INPUT, None, given.refused))
     outcome = program.call(given.inputs)
     if isinstance(outcome, Failed):
-        outcome = Failed(outcome.code, outcome.at, tuple(map(given.told, outcome.problems)))
+        outcome = Failed(outcome.code, outcome.at, tuple(map(given.caller_problem, outcome.problems)))
     return written(outcome)
 
 

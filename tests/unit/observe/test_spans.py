@@ -226,9 +226,9 @@ def test_a_comparison_is_linked_to_its_run(spans: Spans, place: Place) -> None:
     execution = place.node()(event_id="e").trace_id
     assert execution is not None
     _, run = spans.take()
-    module.compared("asks_v1", execution, 1, None)
-    module.compared("asks_v1", execution, 1, ("outputs.said", "outcome"))
-    module.compared("asks_v1", "another run", 1, None)
+    module.export_comparison("asks_v1", execution, 1, None)
+    module.export_comparison("asks_v1", execution, 1, ("outputs.said", "outcome"))
+    module.export_comparison("asks_v1", "another run", 1, None)
     agreed, diverged = spans.take()
     for each in (agreed, diverged):
         assert [link.context.span_id for link in each.links] == [context_of(run).span_id]

@@ -62,6 +62,9 @@ def test_declared_id_is_found_under_any_file_name(root: Path) -> None:
     assert locate("odd", root) == odd
     with pytest.raises(NodeNotFound, match="did you mean `refund`"):
         locate("refnd", root)
+    write(root / "c/charge_order_v1.vsp", "")
+    with pytest.raises(NodeNotFound, match="did you mean `charge_order`"):
+        locate("charge", root)
 
 
 def test_two_files_with_one_id_are_both_named(root: Path) -> None:

@@ -233,6 +233,8 @@ def test_pages_describe_the_server_and_leave_no_rows(open_server: Serving) -> No
 def test_the_access_log_has_templates_and_no_paths(open_server: Serving) -> None:
     assert open_server.request("POST", "/notes/very-private", {"text": "x"})[0] == 201
     eventually(lambda: "POST /notes/{name} 201" in open_server.text())
+    assert open_server.request("POST", "/very-private-too", {"text": "x"})[0] == 404
+    eventually(lambda: "POST - 404" in open_server.text())
     assert "very-private" not in open_server.text()
 
 

@@ -97,6 +97,17 @@ def test_json_has_the_numbers(folder: Path) -> None:
     assert found["passed"] is True
 
 
+def test_failures_are_counted_by_code(folder: Path) -> None:
+    text = (NODE % "3").replace("rest: limit - amount", "rest: 'amount / (limit - 5)'").partition("testing:")[0]
+    Path("nodes/rest_v1.vsp").write_text(text, encoding="utf-8")
+    _, found = run_json("rest", "--max-examples", "100")
+    (node,) = found["nodes"]
+    assert node["failures"]["division_by_zero"] > 0
+    assert sum(node["failures"].values()) == node["outcomes"]["failed"]
+    codes = ", ".join(f"{code} {times}" for code, times in sorted(node["failures"].items()))
+    assert f"{node['outcomes']['failed']} failed ({codes})" in run("rest", "--max-examples", "100").stdout
+
+
 def test_programs_alone_draw_nothing_else(folder: Path) -> None:
     exit_code, found = run_json("--programs", "2")
     assert exit_code == 0

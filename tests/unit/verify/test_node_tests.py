@@ -114,6 +114,19 @@ def test_a_failure_of_the_node_is_counted_and_no_more() -> None:
     assert not any(each.kind == "postcondition" for each in report.failures)
 
 
+def test_a_note_shows_where_the_first_failure_is() -> None:
+    step = "  - {step: half, value: 'quot(1500, n)'}\n  - {operation: return, success: {twice: half}}"
+    text = NODE.replace("  - {operation: return, success: {twice: n * 2}}", step)
+    text = text.replace("[twice < 1500]", "[twice >= 0]")
+    report = NodeTester(_compiled(text), PYTHON).run_properties(300, seed=1)
+    (note,) = notes(_compiled(text), report)
+    times = report.outcomes["failed division_by_zero"]
+    assert note.startswith(f"{times} of 300 examples failed: division_by_zero {times}; the first is division_by_zero")
+    assert "division_by_zero in line 11, step `half`, shortest such input: n=0" in note
+    assert report.first_failed is not None
+    assert report.first_failed.inputs["n"] == 0
+
+
 @pytest.mark.parametrize("node", ["orders/order_lifecycle_v1", "access/api_key_issue_v1"])
 def test_broken_promises_about_responses_are_counted_not_failures(node: str) -> None:
     compiled, _ = compile_file(ROOT / "nodes" / f"{node}.vsp")

@@ -147,7 +147,7 @@ class _Derivation:
     # -- parameters -------------------------------------------------------------------------------
 
     def _note_parameter(self, index: int, holds: bool) -> None:
-        """Note the entry in force where a comparison of the date is the last one of a lookup."""
+        """Note the entry in force after the last date comparison of a lookup."""
         lookup = self._places.lookups.get(index)
         if lookup is None:
             return

@@ -39,7 +39,7 @@ def explain_call(
     compiled = node._compiled
     engine = node.engine if node.engine in ENGINES else REFERENCE
     if node._entries is None:
-        trace = _journalled(node, outcome.trace_id, engine)
+        trace = _read_trace(node, outcome.trace_id, engine)
     else:
         plain = node._to_plain(inputs)
         if plain.refused:
@@ -91,7 +91,7 @@ def _answers(exchanges: Sequence[Exchange]) -> Any:
     return respond
 
 
-def _journalled(node: Node, execution: str, engine: str) -> Trace:
+def _read_trace(node: Node, execution: str, engine: str) -> Trace:
     from vesper.trace.journalled import trace_of_execution
 
     try:

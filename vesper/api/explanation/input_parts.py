@@ -1,4 +1,4 @@
-"""Parts of inputs that a search changes one at a time, and the values that it tries for each."""
+"""Parts of inputs that a search changes one at a time, with values to try."""
 
 from __future__ import annotations
 
@@ -64,22 +64,22 @@ def _parts(path: Path, type_: Type, value: Any) -> Iterator[Part]:
                 yield from _parts((*path, key), of, value[key])
 
 
-def replaced(inputs: Mapping[str, Any], path: Path, value: Any) -> dict[str, Any]:
+def replace_part(inputs: Mapping[str, Any], path: Path, value: Any) -> dict[str, Any]:
     """Return inputs with another value at a path."""
-    return _replaced(dict(inputs), path, value)  # type: ignore[no-any-return]
+    return _replace_in(dict(inputs), path, value)  # type: ignore[no-any-return]
 
 
-def _replaced(whole: Any, path: Path, value: Any) -> Any:
+def _replace_in(whole: Any, path: Path, value: Any) -> Any:
     if not path:
         return value
     key, *rest = path
     if isinstance(whole, list):
         assert isinstance(key, int)
-        return [*whole[:key], _replaced(whole[key], tuple(rest), value), *whole[key + 1 :]]
-    return whole | {key: _replaced(whole[key], tuple(rest), value)}
+        return [*whole[:key], _replace_in(whole[key], tuple(rest), value), *whole[key + 1 :]]
+    return whole | {key: _replace_in(whole[key], tuple(rest), value)}
 
 
-def at(inputs: Mapping[str, Any], path: Path) -> Any:
+def value_at(inputs: Mapping[str, Any], path: Path) -> Any:
     """Return the value at a path; raises LookupError where the inputs have no such part."""
     found: Any = inputs
     for key in path:
@@ -94,7 +94,10 @@ def at(inputs: Mapping[str, Any], path: Path) -> Any:
 
 
 def other_values(part: Part, edges: Edges) -> list[object]:
-    """Return values to try for a part that is no number: members, texts of the node, fewer and more items."""
+    """Return values to try for a part that is not a number.
+
+    Members of an enum, texts of the node, and collections with fewer and more items.
+    """
     inner = part.type.inner if isinstance(part.type, OptionalOf) else part.type
     found: list[object] = []
     match inner, part.value:
@@ -126,7 +129,10 @@ def _other_collections(value: Any) -> Iterator[object]:
 
 
 def unit_of(part: Part, edges: Edges) -> Fraction:
-    """Return the step between neighbours: of decimals one unit of the last place that the input or the node has."""
+    """Return the distance between neighbouring values of a part.
+
+    Of decimals, it is one unit of the last place that occurs in the input or in the node.
+    """
     if isinstance(part.value, float):
         return max(abs(Fraction(part.value)) / 2**40, Fraction(1, 2**40))
     if not isinstance(part.value, Decimal):

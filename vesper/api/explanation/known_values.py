@@ -59,7 +59,7 @@ class KnownValues:
         waiting = [expression]
         while waiting:
             part = waiting.pop()
-            named = self._named(part)
+            named = self._name_and_value(part)
             if named is None:
                 # A local of a LET inside the condition shows through the names that its value mentions.
                 waiting += reversed(ir.children(part))
@@ -75,11 +75,11 @@ class KnownValues:
             return None
         try:
             with localcontext(EXACT):
-                return cast(object, self._evaluator.value(expression, self._bound(expression)))
+                return cast(object, self._evaluator.value(expression, self._scope_of_lets(expression)))
         except FAILURES:
             return None
 
-    def _named(self, part: ir.Expression) -> tuple[str, object] | None:
+    def _name_and_value(self, part: ir.Expression) -> tuple[str, object] | None:
         """Return the name and the value of a reference or a field of one; None for other expressions."""
         match part:
             case ir.Ref(kind, name, type_):
@@ -89,13 +89,13 @@ class KnownValues:
             case ir.Local(number, name):
                 return name, self._local(number)
             case ir.Field(of, name):
-                inner = self._named(of)
+                inner = self._name_and_value(of)
                 if inner is None:
                     return None
                 path, value = inner
                 return f"{path}.{name}", value[name] if isinstance(value, dict) and name in value else _UNKNOWN
             case ir.Call("optional.unwrap", _, (only,)):
-                return self._named(only)
+                return self._name_and_value(only)
             case _:
                 return None
 
@@ -115,11 +115,11 @@ class KnownValues:
         value = self._lets[number][0]
         try:
             with localcontext(EXACT):
-                return cast(object, self._evaluator.value(value, self._bound(value)))
+                return cast(object, self._evaluator.value(value, self._scope_of_lets(value)))
         except FAILURES:
             return _UNKNOWN
 
-    def _bound(self, expression: ir.Expression) -> Scope:
+    def _scope_of_lets(self, expression: ir.Expression) -> Scope:
         """Return a scope with the locals of LETs that an expression mentions."""
         parts = ir.walk(expression)
         inner = {part.local for part in parts if isinstance(part, ir.Let)}
@@ -127,12 +127,12 @@ class KnownValues:
         bindings = {}
         for number in sorted(free & self._lets.keys()):
             value = self._lets[number][0]
-            bindings[number] = Binding(self._evaluator.value(value, self._bound(value)), value)
+            bindings[number] = Binding(self._evaluator.value(value, self._scope_of_lets(value)), value)
         return self._scope.bind(bindings)
 
 
 def _marked_steps(node: ir.Node) -> dict[int, str]:
-    """Return the name of the step whose value a mark has, by the index of the marked expression."""
+    """Map the index of each marked expression to the name of the step whose value it is."""
     found: dict[int, str] = {}
     for statement in all_statements(node.body):
         match statement:

@@ -99,7 +99,7 @@ class Nearest:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why an execution has its outcome. Equal on every engine."""
+    """The reasons for the outcome of an execution. Equal on every engine."""
 
     node_id: str
     semantic_hash: str

@@ -3,7 +3,7 @@
 One part of the inputs is changed at a time: numbers to the boundaries of comparisons and then by bisection, enums,
 booleans, texts and collections by their neighbours. Where no single change helps, inputs are solved for the branches
 that the execution did not take, and pairs of parts are changed. Every result was executed. The search is bounded and
-uses no randomness of the process, so it gives the same on every engine.
+uses no randomness of the process, so every engine gives the same result.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Any
 
 from vesper.api.explanation.input_parts import (
     Part,
-    at,
     near_numbers,
     number_like,
     other_values,
     parts_of,
-    replaced,
+    replace_part,
     unit_of,
+    value_at,
 )
 from vesper.api.explanation.model import Change, Nearest
 from vesper.engines.compare import same_outcome
@@ -63,7 +63,10 @@ class _TriesUsed(Exception):
 def find_nearest(
     node: Node, inputs: Mapping[str, object], execute: Execute, max_tries: int = MAX_TRIES
 ) -> Nearest | None:
-    """Return the nearest input found, or the number of tries. None where the inputs are no values of their types."""
+    """Search the nearest input with another outcome.
+
+    The result states the number of tries, also if none was found. None where the inputs are no values of their types.
+    """
     declared = [(each.name, each.type, each.default) for each in node.inputs]
     values, problems = accept_inputs(declared, dict(inputs))
     if problems:
@@ -118,7 +121,7 @@ class _Search:
             if _is_number(part.value):
                 self._move_number(part, self._inputs)
             for value in other_values(part, self._edges):
-                self._try(replaced(self._inputs, part.path, value))
+                self._try(replace_part(self._inputs, part.path, value))
 
     def _move_number(self, part: Part, inputs: dict[str, Any]) -> None:
         """Try numbers, nearest first, until one is wanted; then approach the boundary by bisection."""
@@ -128,7 +131,7 @@ class _Search:
             if self._best is not None and self._best[0] <= (self._wanted, 1, _distance(start, number)):
                 return  # further numbers are farther away than a change that is known
             value = number_like(part.value, number)
-            if value is not None and self._try(replaced(inputs, part.path, value)):
+            if value is not None and self._try(replace_part(inputs, part.path, value)):
                 self._bisect(part, inputs, start, number, unit)
                 return
 
@@ -140,7 +143,7 @@ class _Search:
         while far - near > 1:
             middle = (near + far) // 2
             value = number_like(part.value, low + sign * middle * unit)
-            if value is not None and self._try(replaced(inputs, part.path, value)):
+            if value is not None and self._try(replace_part(inputs, part.path, value)):
                 far = middle
             else:
                 near = middle
@@ -176,12 +179,12 @@ class _Search:
     def _minimise(self, candidate: dict[str, Any]) -> None:
         for part in self._parts:
             try:
-                now = at(candidate, part.path)
+                now = value_at(candidate, part.path)
             except LookupError:
                 continue
             if same(now, part.value):
                 continue
-            restored = replaced(candidate, part.path, part.value)
+            restored = replace_part(candidate, part.path, part.value)
             if self._try(restored):
                 candidate = restored
             elif _is_number(now) and _is_number(part.value):
@@ -196,12 +199,12 @@ class _Search:
         for left, right in combinations(self._parts, 2):
             if left.path == right.path[: len(left.path)]:
                 continue
-            for value in self._some_values(left):
-                changed = replaced(self._inputs, left.path, value)
-                for other in self._some_values(right):
-                    self._try(replaced(changed, right.path, other))
+            for value in self._values_to_pair(left):
+                changed = replace_part(self._inputs, left.path, value)
+                for other in self._values_to_pair(right):
+                    self._try(replace_part(changed, right.path, other))
 
-    def _some_values(self, part: Part) -> Iterator[object]:
+    def _values_to_pair(self, part: Part) -> Iterator[object]:
         found = other_values(part, self._edges)
         if _is_number(part.value):
             numbers = near_numbers(part, self._units[part.path], self._edges, self._boundaries(part))
@@ -257,7 +260,7 @@ class _Search:
     def _changes(self, candidate: dict[str, Any]) -> Iterator[Change]:
         for part in self._parts:
             try:
-                now = at(candidate, part.path)
+                now = value_at(candidate, part.path)
             except LookupError:
                 continue
             if isinstance(now, list | dict) and isinstance(part.value, type(now)) and len(now) == len(part.value):

@@ -45,7 +45,10 @@ class Role:
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """A comparison of the date in a lookup of a parameter; its results lead to entries or to further comparisons."""
+    """A date comparison in the lookup of a parameter.
+
+    Each of its results leads to an entry or to a further comparison.
+    """
 
     parameter: Mapping[str, Any]
     date: ir.Expression
@@ -96,7 +99,7 @@ def node_places(compiled: Compiled) -> NodePlaces:
 
 
 def _lookups(parameter: Mapping[str, Any], expressions: tuple[ir.Expression, ...]) -> Iterator[tuple[int, Lookup]]:
-    """Yield the comparisons of a lookup. Its leaves, from the left, are the values of the entries."""
+    """Yield the comparisons of a lookup. Its leaves, from left to right, are the values of the entries."""
     let = expressions[parameter["at"]]
     if not isinstance(let, ir.Let):
         return

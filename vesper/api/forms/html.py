@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def node_html(node: Node) -> str:
-    """Return a node: intent, inputs, outputs and error fields."""
+    """Render a node as HTML: intent, inputs, outputs and error fields."""
     parts = [title(node.id, f"{node.type} on {node.engine}: {node.intent}")]
     for name, fields in (("input", node.inputs), ("output", node.outputs), ("error", node.errors)):
         rows = [
@@ -25,7 +25,7 @@ def node_html(node: Node) -> str:
 
 
 def outcome_html(outcome: Outcome[Any]) -> str:
-    """Return an outcome: its outputs, or the reason why there are none."""
+    """Render an outcome as HTML: its outputs, or the reason why there are none."""
     name = "outcome" if outcome._node is None else outcome._node.id
     if outcome.error is None:
         rows = [(name, show(each)) for name, each in (outcome.value or {}).items()]

@@ -1,4 +1,4 @@
-"""A name without a version as a node: callers get the lead's outcome, whichever version leads at the time.
+"""A name without a version as a node: callers get the outcome of its present lead.
 
 Every attribute is that of the present lead. When a person promotes the candidate, the next call goes to it; calls under
 way end on the node that they began on.

@@ -32,7 +32,10 @@ ResultT = TypeVar("ResultT")
 
 
 class _Feed:
-    """Events of a run on their way to its reader. The run holds it, and not the iterator: one that is dropped ends."""
+    """The queue of events between a run and its reader.
+
+    The run holds the feed and not the iterator, so a dropped iterator ends the run.
+    """
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -62,7 +65,7 @@ class _Feed:
             self.wake()
 
     def end(self) -> None:
-        """Note that the run has come back."""
+        """Note that the run has ended."""
         with self._changed:
             unsubscribe, self._unsubscribe = self._unsubscribe, None
             self.has_ended = True
@@ -110,7 +113,7 @@ class AnswerStream(Generic[ResultT]):
         arun: Callable[[Callable[[Running], None]], Any],
         named: Callable[[Ran], ResultT],
     ) -> None:
-        """`run` and `arun` run the node and call their argument when the run has begun; `named` makes the outcome."""
+        """Prepare a stream. `run` and `arun` call their argument when the run has begun; `named` makes the outcome."""
         self._feed = _Feed(host)
         self._run = run
         self._arun = arun
@@ -124,7 +127,7 @@ class AnswerStream(Generic[ResultT]):
     @classmethod
     def refused(cls, host: Host, outcome: ResultT) -> Self:
         """Return the stream of a call whose inputs are refused: no events, and this outcome."""
-        found = cls(host, _no_run, _no_run, _no_run)
+        found = cls(host, _refuse_to_run, _refuse_to_run, _refuse_to_run)
         found._found, found._feed.has_ended = outcome, True
         return found
 
@@ -159,7 +162,7 @@ class AnswerStream(Generic[ResultT]):
         return self._result()
 
     def close(self) -> None:
-        """End the run, and return when it has come back."""
+        """End the run, and wait until it has ended."""
         self._feed.stop()
         if self._thread is not None:
             self._thread.join()
@@ -176,7 +179,7 @@ class AnswerStream(Generic[ResultT]):
             return
         import contextvars
 
-        feed, run, box = self._feed, self._run, self._box()
+        feed, run, box = self._feed, self._run, self._result_receiver()
 
         def work() -> None:
             try:
@@ -220,7 +223,7 @@ class AnswerStream(Generic[ResultT]):
         return self._result()
 
     async def aclose(self) -> None:
-        """End the run, and return when it has come back."""
+        """End the run, and wait until it has ended."""
         self._feed.stop()
         if self._task is not None:
             await asyncio.wait([self._task])
@@ -243,7 +246,7 @@ class AnswerStream(Generic[ResultT]):
             except RuntimeError:  # the loop was closed: its reader has gone
                 feed.stop()
 
-        feed, arun, box = self._feed, self._arun, self._box()
+        feed, arun, box = self._feed, self._arun, self._result_receiver()
         feed.wake = wake
 
         async def work() -> None:
@@ -265,7 +268,7 @@ class AnswerStream(Generic[ResultT]):
 
     # -- both -------------------------------------------------------------------------------------
 
-    def _box(self) -> Callable[[Ran | None, BaseException | None], None]:
+    def _result_receiver(self) -> Callable[[Ran | None, BaseException | None], None]:
         """Return the receiver of the result. It does not hold the stream, which may be dropped before the end."""
         from weakref import ref
 
@@ -296,5 +299,5 @@ _TASKS: set[asyncio.Task[None]] = set()
 """Runs of streams: a loop holds its tasks weakly."""
 
 
-def _no_run(_: object) -> Any:
+def _refuse_to_run(_: object) -> Any:
     raise AssertionError("a refused call does not run")

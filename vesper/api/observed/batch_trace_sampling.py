@@ -26,10 +26,13 @@ _PLACE = re.compile(r"these were the inputs ([0-9]+) of `map`, counted from 0")
 
 
 def sample_json(run: Callable[..., bytes], sampling: CallSampling) -> Callable[..., bytes]:
-    """Return `run_json` of the direct engine with sampling; `now` is the start of a node that has one."""
+    """Return `run_json` of the direct engine with sampling.
+
+    `now` is the start time, for a node that has one.
+    """
     from vesper.api.json_calls import NEVER_BEGAN
 
-    def sampled(text: bytes, /, now: datetime | None = None) -> bytes:
+    def run_with_sampling(text: bytes, /, now: datetime | None = None) -> bytes:
         is_sampled = sampling.is_sampled()
         given = (text,) if now is None else (text, now)
         if not (is_sampled or sampling.is_watched()):
@@ -37,10 +40,10 @@ def sample_json(run: Callable[..., bytes], sampling: CallSampling) -> Callable[.
         began = time.time_ns()
         answer = run(*given)
         if not answer.startswith(NEVER_BEGAN):
-            sampling.ended(partial(_parse, sampling, text), now, began, time.time_ns(), is_sampled)
+            sampling.queue_trace(partial(_parse, sampling, text), now, began, time.time_ns(), is_sampled)
         return answer
 
-    return sampled
+    return run_with_sampling
 
 
 def _parse(sampling: CallSampling, text: bytes) -> Mapping[str, Any]:
@@ -52,7 +55,7 @@ def _parse(sampling: CallSampling, text: bytes) -> Mapping[str, Any]:
 def sample_many(run: Callable[[list[Any]], list[Any]], sampling: CallSampling) -> Callable[[list[Any]], list[Any]]:
     """Return `map` of an engine with sampling."""
 
-    def sampled(many: list[Any]) -> list[Any]:
+    def map_with_sampling(many: list[Any]) -> list[Any]:
         found = draw_places(sampling, len(many))
         if not found:
             return run(many)
@@ -74,13 +77,16 @@ def sample_many(run: Callable[[list[Any]], list[Any]], sampling: CallSampling) -
             each = (time.time_ns() - began) // max(ran, 1)
             for place, inputs, is_sampled in kept:
                 if place < ran:
-                    sampling.ended(inputs, None, began + place * each, began + (place + 1) * each, is_sampled)
+                    sampling.queue_trace(inputs, None, began + place * each, began + (place + 1) * each, is_sampled)
 
-    return sampled
+    return map_with_sampling
 
 
 def _failed_place(error: Exception) -> int:
-    """Return the place of the inputs of a `map` that raised, by the engine's note; 0 without a note."""
+    """Return the place of the inputs at which a `map` raised.
+
+    The engine notes it on the exception; 0 without a note.
+    """
     notes = [_PLACE.fullmatch(each) for each in getattr(error, "__notes__", ())]
     return next((int(each[1]) for each in reversed(notes) if each), 0)
 
@@ -93,19 +99,19 @@ class Rows:
         self._now = now
         self._drawn: dict[int, bool] = {}
 
-    def look_at(self, batches: Batches) -> None:
+    def subscribe(self, batches: Batches) -> None:
         """Subscribe to the rows that these batches run."""
-        batches.look(self._choose, self._tell)
+        batches.look(self._choose, self._queue_traces)
 
     def _choose(self, rows: int) -> Sequence[int]:
         self._drawn = dict(draw_places(self._sampling, rows))
         return list(self._drawn)
 
-    def _tell(self, ran: list[tuple[int, dict[str, Any]]], rows: int, began: int, took: int) -> None:
+    def _queue_traces(self, ran: list[tuple[int, dict[str, Any]]], rows: int, began: int, took: int) -> None:
         each = took // rows
         for place, inputs in ran:
             start = began + place * each
-            self._sampling.ended(inputs, self._now, start, start + each, self._drawn[place])
+            self._sampling.queue_trace(inputs, self._now, start, start + each, self._drawn[place])
 
 
 def draw_places(sampling: CallSampling, rows: int) -> list[tuple[int, bool]]:

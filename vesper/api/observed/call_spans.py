@@ -61,7 +61,7 @@ class CallSpans:
     def entry(self, call: Callable[..., dict[str, Any]], takes_now: bool) -> Callable[..., dict[str, Any]]:
         """Return `call` with spans."""
 
-        def spanned(inputs: dict[str, Any], **moment: datetime) -> dict[str, Any]:
+        def call_in_span(inputs: dict[str, Any], **moment: datetime) -> dict[str, Any]:
             span = self._begin()
             if span is None:
                 return call(inputs, **moment)
@@ -74,18 +74,18 @@ class CallSpans:
             finally:
                 span.end(self._path(), kind, code)
 
-        def spanned_at(inputs: dict[str, Any], *, now: datetime) -> dict[str, Any]:
-            return spanned(inputs, now=now)
+        def call_with_span_at(inputs: dict[str, Any], *, now: datetime) -> dict[str, Any]:
+            return call_in_span(inputs, now=now)
 
-        def spanned_plain(inputs: dict[str, Any]) -> dict[str, Any]:
-            return spanned(inputs)
+        def call_with_span(inputs: dict[str, Any]) -> dict[str, Any]:
+            return call_in_span(inputs)
 
-        return spanned_at if takes_now else spanned_plain
+        return call_with_span_at if takes_now else call_with_span
 
     def json_entry(self, run_json: Callable[..., bytes]) -> Callable[..., bytes]:
         """Return `run_json` with spans."""
 
-        def spanned(text: bytes, /, **moment: Any) -> bytes:
+        def run_json_with_span(text: bytes, /, **moment: Any) -> bytes:
             span = self._begin()
             if span is None:
                 return run_json(text, **moment)
@@ -100,7 +100,7 @@ class CallSpans:
                 span.end(self._path(), kind, code)
             return found
 
-        return spanned
+        return run_json_with_span
 
     def engine_call(
         self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None

@@ -1,4 +1,4 @@
-"""Sampling of traces for calls of nodes without effects, as `[traces]` of the configuration asks.
+"""Sampling of traces for calls of nodes without effects, according to `[traces]` of the configuration.
 
 Where the configuration asks for none, `vesper.load` does not import this module (`config.locate.may_have_table`), and
 `node.call` is the engine's own entry. Each entry of a node is sampled: `call` and its callers here; `map`, `run_json`
@@ -41,7 +41,10 @@ _lock = PerProcess(threading.Lock)
 
 
 class _LastRaised(threading.local):
-    """The inputs of the call of this thread that raised last: `Node` runs them again to explain the exception."""
+    """The inputs of this thread's last call that raised.
+
+    `Node` runs them again to explain the exception.
+    """
 
     inputs: object = None
 
@@ -52,7 +55,7 @@ _last = _LastRaised()
 def with_sampling(
     entries: Entries, compiled: Compiled, engine: str, limits: Limits | None, config: Config | None
 ) -> Entries:
-    """Return entries that sample traces, or the same ones where the configuration asks for no traces."""
+    """Return entries that sample traces; unchanged entries if the configuration has no traces."""
     settings = None if config is None else config.traces
     if config is None or settings is None or not (settings.sample or settings.watch):
         return entries
@@ -86,7 +89,7 @@ def _sampler(config: Config) -> tuple[Sampler, ArmedWatch | None]:
     from vesper.host.performers import Performers
     from vesper.trace.sampling import Sampler
 
-    settings = config.tracing()
+    settings = config.trace_settings()
     name = (None if config.path is None else str(config.path), str(settings))
     with _lock.get():
         found = _samplers.get(name)
@@ -106,7 +109,7 @@ def wait_for_traces() -> None:
 
 
 class CallSampling:
-    """Decides which calls of a node have a trace, and makes those calls."""
+    """The sampling of one node's calls: decides which have a trace, and makes those calls."""
 
     __slots__ = ("inputs", "node", "sampler", "snapshot", "watch")
 
@@ -145,13 +148,13 @@ class CallSampling:
         except NEVER_BEGAN:
             raise
         except Exception:
-            self.ended(kept, moment.get("now"), began, time.time_ns(), is_sampled)
+            self.queue_trace(kept, moment.get("now"), began, time.time_ns(), is_sampled)
             _last.inputs = inputs
             raise
-        self.ended(kept, moment.get("now"), began, time.time_ns(), is_sampled)
+        self.queue_trace(kept, moment.get("now"), began, time.time_ns(), is_sampled)
         return found
 
-    def ended(self, given: Given, now: datetime | None, began: int, ended: int, is_sampled: bool) -> None:
+    def queue_trace(self, given: Given, now: datetime | None, began: int, ended: int, is_sampled: bool) -> None:
         self.sampler.add((self.node, given, now, began, ended, is_sampled))
 
 
@@ -160,26 +163,26 @@ def _entry(
 ) -> Callable[..., dict[str, Any]]:
     """Return `call` with sampling: a call without a trace pays for the draw alone.
 
-    A sampled call goes through `CallSampling.run`, or through `_always` where every call has a trace.
+    A sampled call is made by `CallSampling.run`, or by `_always` where every call has a trace.
     """
     sampler, watch, draw, run = sampling.sampler, sampling.watch, random.random, sampling.run
     share, is_watched = sampler.settings.sample, sampling.watch is not None
 
-    def sampled(inputs: dict[str, Any]) -> dict[str, Any]:
+    def call_with_sampling(inputs: dict[str, Any]) -> dict[str, Any]:
         is_sampled = share > 0 and (share == 1 or draw() < share) and sampling.has_room()
         if is_sampled or (is_watched and watch.is_armed()):  # type: ignore[union-attr]
             return run(call, inputs, {}, is_sampled)  # type: ignore[no-any-return]
         return call(inputs)
 
-    def sampled_at(inputs: dict[str, Any], *, now: datetime) -> dict[str, Any]:
+    def call_with_sampling_at(inputs: dict[str, Any], *, now: datetime) -> dict[str, Any]:
         is_sampled = share > 0 and (share == 1 or draw() < share) and sampling.has_room()
         if is_sampled or (is_watched and watch.is_armed()):  # type: ignore[union-attr]
             return run(call, inputs, {"now": now}, is_sampled)  # type: ignore[no-any-return]
         return call(inputs, now=now)
 
     if takes_now:
-        return sampled_at
-    return _always(call, sampling) if share == 1 and not is_watched else sampled
+        return call_with_sampling_at
+    return _always(call, sampling) if share == 1 and not is_watched else call_with_sampling
 
 
 def _always(call: Callable[..., dict[str, Any]], sampling: CallSampling) -> Callable[..., dict[str, Any]]:
@@ -190,7 +193,7 @@ def _always(call: Callable[..., dict[str, Any]], sampling: CallSampling) -> Call
     sampler, node, snapshot = sampling.sampler, sampling.node, sampling.snapshot
     wait, clock = sampler.waiting.append, time.time_ns
 
-    def sampled(inputs: dict[str, Any]) -> dict[str, Any]:
+    def call_with_sampling(inputs: dict[str, Any]) -> dict[str, Any]:
         left = sampler.left
         if left <= 0:
             sampler.counts.passed += 1
@@ -207,7 +210,7 @@ def _always(call: Callable[..., dict[str, Any]], sampling: CallSampling) -> Call
         except NEVER_BEGAN:
             raise
         except Exception:
-            sampling.ended(kept, None, began, clock(), True)
+            sampling.queue_trace(kept, None, began, clock(), True)
             _last.inputs = inputs
             raise
         wait((node, kept, None, began, clock(), True))
@@ -215,13 +218,15 @@ def _always(call: Callable[..., dict[str, Any]], sampling: CallSampling) -> Call
             sampler.begin()
         return found
 
-    return sampled
+    return call_with_sampling
 
 
 def _engine_call(engine: Callable[..., Outcome], sampling: CallSampling) -> Callable[..., Outcome]:
     """Return `Program.call` with sampling, for inputs that `call` does not accept: objects, JSON text."""
 
-    def sampled(inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
+    def call_with_sampling(
+        inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None
+    ) -> Outcome:
         if _last.inputs is inputs:  # the call has a trace already
             _last.inputs = None
             return engine(inputs, now, limits)
@@ -242,11 +247,11 @@ def _engine_call(engine: Callable[..., Outcome], sampling: CallSampling) -> Call
         assert isinstance(found, Outcome)
         return found
 
-    return sampled
+    return call_with_sampling
 
 
 class _NeverBegan(BadInput):
-    """The inputs were refused: there was no execution, and there is no trace."""
+    """A refusal of the inputs: there was no execution, and there is no trace."""
 
     def __init__(self, outcome: Outcome) -> None:
         super().__init__(())

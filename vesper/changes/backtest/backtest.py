@@ -29,7 +29,7 @@ FAILED_LABEL = "(the expression fails)"
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What is compared: two versions, and what is measured of them."""
+    """The two versions of a backtest, with their kinds of change and their measures."""
 
     before: Compiled
     after: Compiled

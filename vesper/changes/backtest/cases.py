@@ -1,4 +1,4 @@
-"""Cases of a backtest: what a run was given, what the outside answered, and how it ended."""
+"""Cases of a backtest: the inputs, the completions and the outcome of recorded runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Answer:
     failure: str | None = None
 
     def is_for(self, request: Request) -> bool:
-        """Return whether the request asks the outside the same. Its key and its class are no part of the question."""
+        """Return whether the request has the same effect and arguments. Its key and its class are not compared."""
         if request.effect != self.effect:
             return False
         if self.fixed is None or self.arguments is None:
@@ -66,6 +66,6 @@ ERASED = "erased: the key of the run was deleted"
 NO_INPUTS = "no inputs: the record does not have them"
 
 
-def not_ended(status: str) -> str:
+def not_ended_reason(status: str) -> str:
     """Return the reason of a run that has not ended."""
     return f"not ended: {status.replace('_', ' ')}"

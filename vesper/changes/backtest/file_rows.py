@@ -127,7 +127,7 @@ def _identity(inputs: list[ir.Input]) -> Compiled:
 
 
 def _value(type_: Type, value: object) -> object:
-    """Return a value of a column in the form of an input: a decimal was read as text, a map as its entries."""
+    """Convert a value of a column to the form of an input. Decimals were read as text, maps as entries."""
     inner = type_.inner if isinstance(type_, OptionalOf) else type_
     if inner == DECIMAL and isinstance(value, str):
         return parse_decimal(value)

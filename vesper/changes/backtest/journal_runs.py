@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from vesper.changes.backtest.cases import ERASED, NO_INPUTS, UNREADABLE, Answer, Case, Excluded, not_ended
+from vesper.changes.backtest.cases import ERASED, NO_INPUTS, UNREADABLE, Answer, Case, Excluded, not_ended_reason
 from vesper.host.outcomes import recorded_outcome
 from vesper.journal.entry import Entry, Kind
 from vesper.journal.journal import Journal, JournalError, Status, Summary
@@ -70,7 +70,7 @@ def run_of(journal: Journal, summary: Summary) -> Case | Excluded:
     """Return one run as a case."""
     name = summary.execution
     if summary.status is not Status.ENDED:
-        return Excluded(name, not_ended(summary.status.value))
+        return Excluded(name, not_ended_reason(summary.status.value))
     try:
         stored = journal.read(name).entries
     except JournalError:

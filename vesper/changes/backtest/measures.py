@@ -37,7 +37,7 @@ class BadMeasure(VesperError, ValueError):
 
 
 class Missing(PythonEnum):
-    """Why a run has no value of a measure."""
+    """The reason why a run has no value of a measure."""
 
     NO_OUTPUT = "no output"
     """The version did not return."""

@@ -14,7 +14,7 @@ from typing import Any, cast
 from vesper._direct import Journal as StoredJournal
 from vesper._direct import JournalBacktest
 from vesper.changes.backtest.backtest import Comparison
-from vesper.changes.backtest.cases import ERASED, NO_INPUTS, UNREADABLE, not_ended
+from vesper.changes.backtest.cases import ERASED, NO_INPUTS, UNREADABLE, not_ended_reason
 from vesper.changes.backtest.journal_runs import Selection
 from vesper.changes.backtest.measures import ExactSum, Measure, Side
 from vesper.changes.backtest.tally import Example, Group, Sums, Tally
@@ -96,16 +96,16 @@ class NativeBacktest:
 
     @property
     def total(self) -> int:
-        """How many runs are selected."""
+        """Number of selected runs."""
         return self._native.total()
 
     def step(self) -> bool:
-        """Count one page; return False where there is none left."""
+        """Replay and count the next page of runs. Return False if none is left."""
         return self._native.step()
 
     @property
     def progress(self) -> tuple[int, int]:
-        """Runs seen, and those that change."""
+        """Number of runs seen, and of those whose outcome changes."""
         return self._native.progress()
 
     @property
@@ -142,7 +142,7 @@ def _mode(type_: Type, is_hidden: bool) -> str:
 def _tally(found: dict[str, Any]) -> Tally:
     tally = Tally(_group(found["total"]), _group(found["apart"]))
     for reason, status, runs, names in found["excluded"]:
-        tally.exclude(_REASONS.get(reason) or not_ended(status), runs, names)
+        tally.exclude(_REASONS.get(reason) or not_ended_reason(status), runs, names)
     tally.not_selected, tally.not_decided = found["not_selected"], found["not_decided"]
     tally.apart_other_definition = found["apart_other_definition"]
     tally.not_compared.update(found["not_compared"])

@@ -1,4 +1,4 @@
-"""What a backtest counted. Tallies of parts of the runs merge to that of all."""
+"""The counts of a backtest. Tallies of parts of the runs merge to that of all."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Excluded:
 
 @dataclass(slots=True)
 class Tally:
-    """The counts of a backtest. Every run that was seen is in exactly one of the first seven."""
+    """The counts of a backtest. Every run that was seen is in exactly one of the first seven fields."""
 
     total: Group = field(default_factory=Group)
     """Compared: both versions ended, and A reproduced its record where there is one."""

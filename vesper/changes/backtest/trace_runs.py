@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vesper.changes.backtest.cases import Answer, Case, Excluded, not_ended
+from vesper.changes.backtest.cases import Answer, Case, Excluded, not_ended_reason
 from vesper.changes.backtest.journal_runs import Selection
 from vesper.trace.library import Traces
 from vesper.trace.model import Trace, TraceError
@@ -29,7 +29,7 @@ def trace_runs(traces: Traces, selection: Selection) -> Iterator[Case | Excluded
 def trace_case(trace: Trace) -> Case | Excluded:
     """Return one trace as a case."""
     if trace.outcome is None:
-        return Excluded(trace.trace_id, not_ended("waiting" if trace.waits_at else "cut"))
+        return Excluded(trace.trace_id, not_ended_reason("waiting" if trace.waits_at else "cut"))
     if trace.origin is not None:
         return Excluded(trace.trace_id, "a re-execution: its answers may have been changed")
     answers = {

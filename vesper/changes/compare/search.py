@@ -1,4 +1,4 @@
-"""Search of differing inputs: cases, targets from the IR, then drawn inputs, by both versions' literals.
+"""Search of differing inputs: cases, targets from the IR, then inputs drawn near literals of both versions.
 
 An input that takes a new pair of paths is varied later, so that the search spreads over the paths of both versions. It
 ends at its limits, or once new inputs no longer show new differing paths.
@@ -106,7 +106,7 @@ class Search:
             return False
         for domain in domains:
             for number, inputs in enumerate((*domain.refused(), *map(domain.at, range(domain.size)))):
-                self._try(self.pair.given(inputs, f"{self._seed} 0"))
+                self._try(self.pair.make_given(inputs, f"{self._seed} 0"))
                 if number % _CLOCK_INTERVAL == 0 and time.monotonic() >= limits.until:
                     return False
             if domains[0] == domains[1]:
@@ -145,10 +145,10 @@ class Search:
             first, other = self._sources if number % 2 == 0 else reversed(self._sources)
             inputs = first.next()
             if self._random.random() < _CROSSED_SHARE:
-                inputs = self._crossed(inputs, other.next())
-            yield self.pair.given(inputs, seed)
+                inputs = self._cross_values(inputs, other.next())
+            yield self.pair.make_given(inputs, seed)
 
-    def _crossed(self, inputs: dict[str, object], others: Mapping[str, object]) -> dict[str, object]:
+    def _cross_values(self, inputs: dict[str, object], others: Mapping[str, object]) -> dict[str, object]:
         """Return inputs with some values of others, so that literals of both versions meet."""
         names = [name for name in inputs if name in others]
         taken = self._random.sample(names, self._random.randint(0, len(names)))

@@ -87,12 +87,12 @@ class SingleSearch:
 
     def monotone(self, name: str, outputs: tuple[str, ...]) -> MonotoneResult:
         """Search two inputs that differ in one value, where an output falls as the value grows."""
-        type_ = _ordered({each.name: each.type for each in self.version.node.inputs}, name, "input")
+        type_ = _ordered_type({each.name: each.type for each in self.version.node.inputs}, name, "input")
         types = {each.name: each.type for each in self.version.node.outputs}
         if not outputs:
             outputs = tuple(each for each, its_type in types.items() if _present(its_type) in ORDERED)
         for each in outputs:
-            _ordered(types, each, "output")
+            _ordered_type(types, each, "output")
         if not outputs:
             raise NotOrdered(f"{self.version.node.node_id} has no output whose values have an order")
         known: dict[str, list[tuple[Any, Mapping[str, Any], Given]]] = {}
@@ -100,13 +100,13 @@ class SingleSearch:
         for given in self._inputs():
             fall = next((each for each in self._falls(given, name, type_, outputs, known) if each is not None), None)
             if fall is not None:
-                fall = self._shrunk(fall, name)
+                fall = self._shrink_fall(fall, name)
                 break
         return MonotoneResult(self.version, name, outputs, fall, self.tried, self.is_complete and fall is None)
 
     def range(self, output: str) -> RangeResult:
         """Return the smallest and the largest value of an output."""
-        _ordered({each.name: each.type for each in self.version.node.outputs}, output, "output")
+        _ordered_type({each.name: each.type for each in self.version.node.outputs}, output, "output")
         low: Extreme | None = None
         high: Extreme | None = None
         for given in self._inputs():
@@ -119,14 +119,14 @@ class SingleSearch:
                 self._source.learn(given.inputs)
             low = Extreme(value, given) if is_low else low
             high = Extreme(value, given) if is_high else high
-        shrunk = [None if each is None else self._shrunk_extreme(each, output) for each in (low, high)]
+        shrunk = [None if each is None else self._shrink_extreme(each, output) for each in (low, high)]
         return RangeResult(self.version, output, shrunk[0], shrunk[1], self.tried, self.is_complete)
 
     def _inputs(self) -> Iterator[Given]:
         """Yield all inputs where they are few, else drawn ones until a limit."""
         if self._domain is not None:
             for number in range(self._domain.size):
-                yield self._given(self._domain.at(number), number)
+                yield self._make_given(self._domain.at(number), number)
                 if self._is_over():
                     break
             self.is_complete = self.tried == self._domain.size
@@ -134,11 +134,11 @@ class SingleSearch:
         for number in count():
             if self._is_over():
                 return
-            yield self._given(self._source.next(), number)
+            yield self._make_given(self._source.next(), number)
 
-    def _given(self, inputs: Mapping[str, object], number: int) -> Given:
+    def _make_given(self, inputs: Mapping[str, object], number: int) -> Given:
         self.tried += 1
-        return self.pair.given(inputs, f"{self._seed} {number}")
+        return self.pair.make_given(inputs, f"{self._seed} {number}")
 
     def _is_over(self) -> bool:
         is_late = self.tried % _CLOCK_INTERVAL == 0 and time.monotonic() >= self._limits.until
@@ -176,7 +176,7 @@ class SingleSearch:
             if returned is not None:
                 yield _fall((values[name], found, given), (other, returned, its_given), outputs)
 
-    def _shrunk(self, fall: Fall, name: str) -> Fall:
+    def _shrink_fall(self, fall: Fall, name: str) -> Fall:
         def fall_of(candidate: Mapping[str, object]) -> Fall | None:
             if name not in candidate or _LARGER not in candidate:
                 return None
@@ -203,7 +203,7 @@ class SingleSearch:
         self._confirm(replace(found.given, inputs={**found.given.inputs, name: found.larger}))
         return found
 
-    def _shrunk_extreme(self, extreme: Extreme, output: str) -> Extreme:
+    def _shrink_extreme(self, extreme: Extreme, output: str) -> Extreme:
         def is_kept(candidate: Mapping[str, object]) -> bool:
             found = self._returned(replace(extreme.given, inputs=candidate))
             return found is not None and bool(found[output] == extreme.value)
@@ -250,7 +250,7 @@ def _present(type_: Type) -> Type:
     return type_.inner if isinstance(type_, OptionalOf) else type_
 
 
-def _ordered(types: Mapping[str, Type], name: str, kind: str) -> Type:
+def _ordered_type(types: Mapping[str, Type], name: str, kind: str) -> Type:
     if name not in types:
         raise NotOrdered(f"there is no {kind} `{name}`: choose one of {', '.join(types) or 'none'}")
     if _present(types[name]) not in ORDERED:

@@ -1,6 +1,6 @@
 """The solver's part of a comparison: a proof of equality, or inputs that probably differ.
 
-Each input that the solver finds is only a candidate: both versions run on it, and it counts where they really differ.
+Each input that the solver finds is only a candidate: both versions run on it, and it is kept if they really differ.
 Equality is proven only over an equal interface and an encoding that leaves nothing out.
 """
 
@@ -79,7 +79,7 @@ def _find(search: Search, max_found: int, until: float, why: str) -> Solved:
         if model is None:
             break
         blocks.append(_other_path(encoded, model))
-        given = _given(encoded, model, f"solver {len(blocks)}")
+        given = _read_given(encoded, model, f"solver {len(blocks)}")
         is_real = given is not None and isinstance(search.offer(given).found, ChangedOutcome)
         found, misses = found + is_real, misses + (not is_real)
     if found:
@@ -138,7 +138,7 @@ def _other_path(encoded: _Encoded, model: Any) -> Any:
     return negated(both(*taken))
 
 
-def _given(encoded: _Encoded, model: Any, seed: str) -> Given | None:
+def _read_given(encoded: _Encoded, model: Any, seed: str) -> Given | None:
     """Return the concrete inputs, start and completions of a model; None where it has none."""
     values = encoded.inputs.read(model)
     if values is None:

@@ -1,4 +1,4 @@
-"""Two versions of a node that run on the same inputs, completions and start.
+"""Two versions of a node that run on the same inputs, completions and start time.
 
 Both run on the direct engine, which is fast and reports the path; `confirm` repeats an execution on the reference.
 Requests of both versions are completed alike: a completion belongs to a step and its occurrence, and a renamed step is
@@ -117,7 +117,7 @@ class Version:
         return {name: value for name, value in inputs.items() if name not in self._others}
 
     def refuses_own(self, outcome: Outcome) -> bool:
-        """Return whether it refuses inputs, and only those that the other version lacks."""
+        """Return whether the version refuses inputs, and only inputs that the other version lacks."""
         return (
             isinstance(outcome, Failed)
             and bool(outcome.problems)
@@ -159,7 +159,7 @@ class _Exchange:
         self.answers: list[Answer] = []
 
     def complete(self, request: Request) -> Completion:
-        path = _renamed(request.path, self._names)
+        path = _rename_step(request.path, self._names)
         occurrence = self._counts[path] = self._counts.get(path, 0) + 1
         found = self._answer(replace(request, id=occurrence, path=path))
         self.requests.append(request)
@@ -175,7 +175,7 @@ class VersionPair:
     """Two versions of a node that run on the same inputs and are compared."""
 
     def __init__(self, before: Compiled, after: Compiled, compares_acceptance: bool = False) -> None:
-        """With `compares_acceptance` only inputs that the version before accepts and the other refuses differ."""
+        """Create a pair. With `compares_acceptance`, versions differ only on inputs that the second alone refuses."""
         self.compares_acceptance = compares_acceptance
         left, right = before.node, after.node
         lefts, rights = ({each.name for each in node.inputs} for node in (left, right))
@@ -193,7 +193,7 @@ class VersionPair:
 
     @property
     def reads_now(self) -> bool:
-        """Whether the start of an execution can matter to a version."""
+        """Whether the start time of an execution can matter to a version."""
         nodes = [each.node for version in self.versions for each in (version.compiled, *all_callees(version.compiled))]
         return any(isinstance(part, Now) for node in nodes for part in node.expressions())
 
@@ -208,8 +208,8 @@ class VersionPair:
         added = tuple(each for each in other.node.inputs if each.name not in own)
         return replace(version.node, inputs=(*version.node.inputs, *added))
 
-    def given(self, inputs: Mapping[str, object], seed: str) -> Given:
-        """Return inputs with a start that the seed determines."""
+    def make_given(self, inputs: Mapping[str, object], seed: str) -> Given:
+        """Return inputs with a start time that the seed determines."""
         return Given(inputs, seed, self._responses[self.before].now(seed))
 
     def run(self, given: Given) -> RunPair:
@@ -235,7 +235,7 @@ class VersionPair:
 
     def type_at(self, path: str) -> Type | None:
         """Return the type of the completion at a path of the version before."""
-        for version, own in ((self.before, path), (self.after, _renamed(path, self._back))):
+        for version, own in ((self.before, path), (self.after, _rename_step(path, self._back))):
             with suppress(KeyError):
                 return self._responses[version].type_of(own)
         return None
@@ -262,7 +262,7 @@ class VersionPair:
                 return found
             version, own = self.before, request
             if self._lacks(request.path):
-                version, own = self.after, replace(request, path=_renamed(request.path, self._back))
+                version, own = self.after, replace(request, path=_rename_step(request.path, self._back))
             if version not in drawn:
                 drawn[version] = self._responses[version].responder(given.seed, version.own_inputs(given.inputs))
             completion = drawn[version](own)
@@ -293,7 +293,7 @@ def _name_of(path: str) -> str:
     return "" if found is None else found[0]
 
 
-def _renamed(path: str, names: Mapping[str, str]) -> str:
+def _rename_step(path: str, names: Mapping[str, str]) -> str:
     """Return a path with another name of its step in the node itself."""
     step = _STEP.match(path)
     return path if step is None else names.get(step[0], step[0]) + path[step.end() :]

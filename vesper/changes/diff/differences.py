@@ -55,8 +55,8 @@ def diff_nodes(before: NodeVersion, after: NodeVersion, follow: bool = False) ->
     changes = _Differ(before, after).changes()
     if not changes and not is_same_hash:
         changes = [_OTHER]
-    demoted = tuple(_demoted(each, before, after, is_same_hash) for each in changes)
-    callees = tuple(_followed(before, after)) if follow else ()
+    demoted = tuple(_demote_change(each, before, after, is_same_hash) for each in changes)
+    callees = tuple(_follow_calls(before, after)) if follow else ()
     return NodeDiff(_side(before), _side(after), is_same_hash, demoted, callees)
 
 
@@ -68,7 +68,7 @@ def _side(version: NodeVersion) -> Side:
     return Side(version.node.node_id, version.shown, version.compiled.semantic_hash)
 
 
-def _demoted(change: Change, before: NodeVersion, after: NodeVersion, is_same_hash: bool) -> Change:
+def _demote_change(change: Change, before: NodeVersion, after: NodeVersion, is_same_hash: bool) -> Change:
     """Return a difference of meaning as one of text where the checked forms are equal."""
     if change.level != "meaning" or change.kind.startswith("node.name"):
         return change
@@ -83,17 +83,18 @@ def _demoted(change: Change, before: NodeVersion, after: NodeVersion, is_same_ha
     return replace(change, level="text") if is_equal else change
 
 
-def _followed(before: NodeVersion, after: NodeVersion) -> Iterator[NodeDiff]:
+def _follow_calls(before: NodeVersion, after: NodeVersion) -> Iterator[NodeDiff]:
     """Yield the differences of called nodes whose semantic hash changed."""
     called_after = {base_name(each.node.node_id): each for each in after.called()}
     for each in before.called():
         other = called_after.get(base_name(each.node.node_id))
         if other is not None and other.semantic_hash != each.semantic_hash:
-            versions = (NodeVersion(each, _shown(before, each.path)), NodeVersion(other, _shown(after, other.path)))
-            yield diff_nodes(*versions, follow=True)
+            old = NodeVersion(each, _display_path(before, each.path))
+            new = NodeVersion(other, _display_path(after, other.path))
+            yield diff_nodes(old, new, follow=True)
 
 
-def _shown(version: NodeVersion, path: str) -> str:
+def _display_path(version: NodeVersion, path: str) -> str:
     """Return the file of a called node for messages: as the caller's, from the working directory or a revision."""
     revision, colon, _ = version.shown.rpartition(":")
     if colon:
@@ -112,7 +113,7 @@ class _Differ:
 
     def changes(self) -> list[Change]:
         """Return the differences under the names that leave the fewest."""
-        found = self._under(self._names)
+        found = self._changes_under(self._names)
         tried = 0
         is_better = True
         while is_better and tried < MAX_RENAMES:
@@ -120,13 +121,15 @@ class _Differ:
             for candidates in _candidates(found, self._names):
                 tried += len(candidates)
                 under = [Names({**self._names.by_kind, **each}) for each in candidates]
-                best, names = min(((self._under(each), each) for each in under), key=lambda pair: _weight(pair[0]))
+                best, names = min(
+                    ((self._changes_under(each), each) for each in under), key=lambda pair: _weight(pair[0])
+                )
                 if _weight(best) < _weight(found):
                     self._names, found, is_better = names, best, True
                     break
         return [each for each in found if not _is_implied(each, found)]
 
-    def _under(self, names: Names) -> list[Change]:
+    def _changes_under(self, names: Names) -> list[Change]:
         self._current = names
         return list(self._entities((), (), outline_of(self._before, names), self._after_outline))
 
@@ -184,11 +187,11 @@ class _Differ:
             listed: list[Change] = []
             if old.name is not None and old.title != new.title and new.kind in _RENAMED_KINDS:
                 names = (_name(old.title), _name(new.title))
-                level = _lower(new.name_level, new.level)
+                level = _less_important(new.name_level, new.level)
                 listed.append(_of_entity("renamed", old, new, titles_before, titles, names, level))
             if at in matched.moved and group.order != "none":
                 is_inert = new.is_inert and old.is_inert
-                level = "text" if is_inert else _lower(group.order, new.level)
+                level = "text" if is_inert else _less_important(group.order, new.level)
                 why = _INERT if is_inert else group.why
                 places = (_position(at_before), _position(at))
                 listed.append(_of_entity("moved", old, new, titles_before, titles, places, level, why))
@@ -226,8 +229,8 @@ def _whole(entity: Entity, action: str, place_before: tuple[str, ...], place: tu
     )
 
 
-def _lower(level: Level, other: Level) -> Level:
-    """Return the level that concerns less."""
+def _less_important(level: Level, other: Level) -> Level:
+    """Return the less important of two levels: meaning, then tests, then text."""
     order: tuple[Level, ...] = ("meaning", "tests", "text")
     return max(level, other, key=order.index)
 
@@ -253,7 +256,7 @@ def _is_implied(change: Change, changes: list[Change]) -> bool:
 
 
 def _weight(changes: list[Change]) -> int:
-    """Return how much differs: what was removed or added counts with all that it holds."""
+    """Return how much differs. Removed and added entities count with all their parts."""
     return sum(each.size for each in changes)
 
 

@@ -53,7 +53,7 @@ def match(before: Sequence[Entity], after: Sequence[Entity]) -> Pairs:
     left[:] = [place for place in left if before[place].name is None]
     right[:] = [place for place in right if after[place].name is None]
     for label in _labels(before, left, after, right):
-        without = partial(_without, label)
+        without = partial(_definition_without, label)
         pair_by(lambda place: without(before[place]), lambda place: without(after[place]))  # noqa: B023  # called here
     if len(left) * len(right) <= MAX_SIMILARITIES:
         _pair_similar(before, after, left, right, found)
@@ -63,7 +63,7 @@ def match(before: Sequence[Entity], after: Sequence[Entity]) -> Pairs:
         pairs,
         tuple(place for place in range(len(before)) if place not in found),
         tuple(place for place in range(len(after)) if place not in taken),
-        _moved(pairs),
+        _moved_places(pairs),
     )
 
 
@@ -74,8 +74,8 @@ def _labels(before: Sequence[Entity], left: Iterable[int], after: Sequence[Entit
     return sorted(labels, key=lambda label: not label.startswith(("result", "annotation", "reason", "error")))
 
 
-def _without(label: str, entity: Entity) -> Hashable | None:
-    """Return what an entity is without one part; None where nothing else would identify it."""
+def _definition_without(label: str, entity: Entity) -> Hashable | None:
+    """Return the definition of an entity without one part; None if nothing else identifies the entity."""
     rest = tuple((each, part.form) for each, part in sorted(entity.parts.items()) if each != label)
     has_identity = any(each != "operation" for each, _ in rest) or any(g.entities for g in entity.groups.values())
     groups = tuple((each, tuple(e.definition() for e in group.entities)) for each, group in entity.groups.items())
@@ -85,7 +85,7 @@ def _without(label: str, entity: Entity) -> Hashable | None:
 def _pair_similar(
     before: Sequence[Entity], after: Sequence[Entity], left: list[int], right: list[int], found: dict[int, int]
 ) -> None:
-    """Pair what is left by similarity, the most similar and then the nearest first."""
+    """Pair the remaining entities by similarity, the most similar and then the nearest first."""
     scored = [
         (-score, abs(one - other), one, other)
         for one in left
@@ -116,7 +116,7 @@ def _similarity(before: Entity, after: Entity) -> float:
     return share
 
 
-def _moved(pairs: Sequence[tuple[int, int]]) -> frozenset[int]:
+def _moved_places(pairs: Sequence[tuple[int, int]]) -> frozenset[int]:
     """Return the places after of the fewest pairs without which the others are in the same order."""
     ends: list[int] = []
     places: list[int] = []

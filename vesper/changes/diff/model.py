@@ -65,7 +65,7 @@ class Entity:
         return 2 + len(self.parts) + sum(each.size() for group in self.groups.values() for each in group.entities)
 
     def definition(self) -> Hashable:
-        """Return what the entity is, without its name."""
+        """Return the kind, the parts and the groups of the entity, without its name."""
         parts = tuple((label, part.form) for label, part in sorted(self.parts.items()))
         groups = tuple(
             (label, tuple((each.name, each.definition()) for each in group.entities))

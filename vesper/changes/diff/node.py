@@ -36,7 +36,7 @@ def outline_of(version: NodeVersion, names: Names) -> Entity:
         "invariants": outline.clauses("invariant", document.invariants, outputs),
         "observed values": flow.steps(document.observed),
         "steps": flow.steps(document.flow),
-        "called nodes": _called(version),
+        "called nodes": _called_nodes(version),
         "libraries": Group(tuple(_libraries(version))),
         "settings": Group(tuple(_settings(version, outline))),
         "cases": outline.cases(document.cases),
@@ -56,7 +56,7 @@ def outline_of(version: NodeVersion, names: Names) -> Entity:
 # -- called nodes and libraries ---------------------------------------------------------------------
 
 
-def _called(version: NodeVersion) -> Group:
+def _called_nodes(version: NodeVersion) -> Group:
     found = []
     for each in version.called():
         node_id = each.node.node_id
@@ -68,11 +68,11 @@ def _called(version: NodeVersion) -> Group:
 
 def _libraries(version: NodeVersion) -> Iterator[Entity]:
     """Yield the used libraries, with the definitions that the node needs."""
-    needed = _mentioned(version.document)
+    needed = _mentioned_words(version.document)
     closure: dict[str, set[str]] = {}
     for library in version.libraries:
         for name, definition in _definitions(library):
-            closure.setdefault(name, set()).update(_mentioned(definition))
+            closure.setdefault(name, set()).update(_mentioned_words(definition))
     waiting = list(needed)
     while waiting:
         for name in closure.get(waiting.pop(), ()):
@@ -100,7 +100,7 @@ def _definitions(library: WrittenLibrary) -> Iterator[tuple[str, object]]:
         yield each.name.text, each
 
 
-def _mentioned(part: object) -> set[str]:
+def _mentioned_words(part: object) -> set[str]:
     """Return every word that a part of a syntax tree has: names of types, functions, constants and others."""
     found: set[str] = set()
     waiting: list[object] = [part]
@@ -123,7 +123,7 @@ def _mentioned(part: object) -> set[str]:
 
 
 def _settings(version: NodeVersion, outline: Outline) -> Iterator[Entity]:
-    """Yield the sections that say how the node runs: security, policies, http, schedule, queue, events."""
+    """Yield the sections that configure runs of the node: security, policies, http, schedule, queue, events."""
     document, node = version.document, version.node
     security = document.security
     yield _section("security", _security_parts(version, outline))

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
-from vesper.compiler.callees import collection_of
+from vesper.compiler.callees import collection_folder
 from vesper.repository.git import distrust_repository, git_text, run_git
 
 MAX_FILES = 20_000
@@ -47,7 +47,7 @@ def revision_folder(revision: str, path: Path) -> Iterator[tuple[Path, Path]]:
     commit = (git_text(folder, "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}") or "").strip()
     if not commit:
         raise RevisionProblem(f"there is no revision `{revision}` in the repository at `{top}`")
-    root = collection_of(path).resolve()
+    root = collection_folder(path).resolve()
     inside = PurePosixPath(root.relative_to(Path(top).resolve()).as_posix())
     with TemporaryDirectory(prefix="vesper-diff-") as temporary:
         # The name stays: a folder `nodes` is a collection.

@@ -29,7 +29,7 @@ _MAX_SHOWN_CELLS = 4
 
 
 def table_parts(outline: Outline, table: ast.DecisionTable) -> dict[str, Part]:
-    """Return what a table has besides its lists."""
+    """Return the parts of a table that are not lists."""
     hit = "first" if table.hit is None else table.hit.text
     parts = {"hit policy": Part(hit, hit, outline.texts.line((table.hit or table).span))}
     if table.type is not None:

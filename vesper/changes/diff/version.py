@@ -1,4 +1,4 @@
-"""A version of a node as a diff reads it: its texts, its checked form, the libraries and nodes that it uses."""
+"""A version of a node, for a diff: its texts, its checked form, and the libraries and nodes that it uses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from vesper.compiler import Compiled
-from vesper.compiler.callees import Collection, Neighbours, collection_of
+from vesper.compiler.callees import Collection, Neighbours, collection_folder
 from vesper.compiler.pipeline import compile_file
 from vesper.language.diagnostics.diagnostic import DiagnosticBag
 from vesper.language.diagnostics.source import SourceFile, Span
@@ -80,7 +80,7 @@ class NodeVersion:
 def read_version(path: Path, shown: str | None = None, collection: Path | None = None) -> NodeVersion:
     """Compile a file, or raise `VersionProblem`. `collection` is the folder of the nodes that it calls."""
     shown = path.as_posix() if shown is None else shown
-    neighbours = Neighbours(Collection(collection or collection_of(path)), (path.stem,))
+    neighbours = Neighbours(Collection(collection or collection_folder(path)), (path.stem,))
     compiled, bag = compile_file(path, neighbours)
     if compiled is None:
         raise VersionProblem(shown, bag)

@@ -14,7 +14,7 @@ _TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
 _LEVELS: dict[Level, str] = {"meaning": "that may change outcomes", "tests": "in tests", "text": "in text alone"}
 
 
-def marked(before: str, after: str) -> tuple[tuple[int, int], tuple[int, int]]:
+def differing_ranges(before: str, after: str) -> tuple[tuple[int, int], tuple[int, int]]:
     """Return the part of each text that differs, by whole words, as start and end."""
     one, other = _TOKEN.findall(before), _TOKEN.findall(after)
     most = min(len(one), len(other))
@@ -75,7 +75,7 @@ def _change_lines(change: Change, margin: str, with_all: bool) -> Iterator[str]:
     before, after = change.before or "", change.after or ""
     is_long = len(before) + len(after) > MAX_INLINE
     if change.action == "changed" and is_long:
-        (start, end), (other_start, other_end) = marked(before, after)
+        (start, end), (other_start, other_end) = differing_ranges(before, after)
         yield f"{margin}{entity}{change.part}:{lines}{level}"
         yield f"{margin}  - {before}"
         yield from _marks(margin, start, end)
@@ -148,6 +148,6 @@ def _change_json(change: Change) -> dict[str, Any]:
         "words": f"{', '.join(change.place)}: {sentence(change)}" if change.place else sentence(change),
     }
     if change.action == "changed" and change.before is not None and change.after is not None:
-        one, other = marked(change.before, change.after)
+        one, other = differing_ranges(change.before, change.after)
         form |= {"before_mark": list(one), "after_mark": list(other)}
     return form | ({"note": change.note} if change.note else {})

@@ -81,7 +81,7 @@ def chat_command(
                 chosen = recent[0].id if recent else host.new_execution()[:8]
             given = dict(_pair(each) for each in pairs)
             conversation = Conversation(loaded, sessions, chosen or "", given, message_input)
-            shown = _Shown()
+            shown = _AnswerDisplay()
             _let_person_confirm(host, shown)
             if sessions is not None:
                 click.echo(f"session {printable(str(chosen))}: {sessions.read(str(chosen)).count} messages")
@@ -97,7 +97,7 @@ def _pair(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _talk(conversation: Conversation, shown: _Shown) -> None:
+def _talk(conversation: Conversation, shown: _AnswerDisplay) -> None:
     while True:
         try:
             text = input("you> " if sys.stdin.isatty() else "")
@@ -113,7 +113,7 @@ def _talk(conversation: Conversation, shown: _Shown) -> None:
             _answer(conversation, text, shown)
 
 
-def _answer(conversation: Conversation, text: str, shown: _Shown) -> None:
+def _answer(conversation: Conversation, text: str, shown: _AnswerDisplay) -> None:
     """Show one answer; Ctrl-C ends it."""
     stream = conversation.ask(text)
     shown.begin()
@@ -133,11 +133,14 @@ def _answer(conversation: Conversation, text: str, shown: _Shown) -> None:
         click.echo(style(f"({tokens}, ${used['cost_usd']})", "dim"))
 
 
-class _Shown:
-    """What a terminal shows of answers. Questions of tool rules come from other threads: each waits for its turn."""
+class _AnswerDisplay:
+    """The display of answers in a terminal.
+
+    Questions of tool rules come from other threads; a lock keeps them apart from events.
+    """
 
     def __init__(self) -> None:
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
         self.begin()
 
     def begin(self) -> None:
@@ -145,11 +148,11 @@ class _Shown:
         self._has_text = False
 
     def show(self, event: RunEvent) -> None:
-        with self._turn:
+        with self._lock:
             self._show(event)
 
     def confirm(self, question: Question) -> bool:
-        with self._turn:
+        with self._lock:
             self._close_line()
             click.echo(f"  {printable(question.rule)} asks before `{printable(question.call.tools[0])}`")
             click.echo(f"  {printable(_arguments_text(question.call))}")
@@ -196,15 +199,15 @@ def printable_text(text: str) -> str:
 
 
 def _arguments_text(call: Call) -> str:
-    """Return what a person consents to, on one line; sensitive arguments are left out."""
+    """Return the arguments of a call on one line, for consent; sensitive ones are left out."""
     if call.is_sensitive:
         return "(its arguments are sensitive)"
     text = json.dumps(call.arguments, ensure_ascii=False, sort_keys=True, default=str)
     return text if len(text) <= _SHOWN_ARGUMENTS else f"{text[:_SHOWN_ARGUMENTS]}… ({len(text):,} characters)"
 
 
-def _let_person_confirm(host: Host, shown: _Shown) -> None:
-    """Answer the questions of tool rules by asking at the terminal; without one they are refused."""
+def _let_person_confirm(host: Host, shown: _AnswerDisplay) -> None:
+    """Answer the questions of tool rules at the terminal; without a terminal they are refused."""
     guard: Any = getattr(host, "guard", None)
     if guard is not None and sys.stdin.isatty():
         guard.confirm = shown.confirm

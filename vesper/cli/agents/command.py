@@ -1,4 +1,4 @@
-"""`vesper agents`: trees of agents, messages to them, and what a person stops and starts."""
+"""`vesper agents`: trees of agents, messages to them, and commands to stop and start them."""
 
 from __future__ import annotations
 

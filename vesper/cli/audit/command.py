@@ -1,4 +1,4 @@
-"""`vesper audit`: the audit log, and whether it is intact."""
+"""`vesper audit`: the audit log, its verification and its export."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class StartTimes:
 
 @dataclass(frozen=True)
 class Calls:
-    """The calls to time, the same on every engine."""
+    """The calls to time, equal on every engine."""
 
     inputs: Sequence[Any]
     outcome: Callable[[Program, Any], Outcome]
@@ -213,7 +213,10 @@ def _check_agreement(compiled: Compiled, programs: Mapping[str, Program], calls:
 
 
 def _time_first_call(path: Path, engine: str, text: str) -> StartTimes | None:
-    """Return the best of a few new processes, without the start of Python itself; None where one fails."""
+    """Return the fastest first call of a few new processes, without the start of Python itself.
+
+    None where a process fails.
+    """
     found = []
     for _ in range(_STARTS):
         arguments = [sys.executable, "-c", _FIRST_CALL, os.fspath(path), engine, text]

@@ -35,7 +35,10 @@ class Interpreter:
 
 
 def is_profiled(arguments: str, flags: str, base_prefix: str) -> bool:
-    """Whether these build settings make a PGO build. Distributions build with PGO without recording it."""
+    """Return whether these build settings make a PGO build.
+
+    Distributions build with PGO without recording it.
+    """
     return (
         "--enable-optimizations" in arguments
         or any(each in flags for each in _PROFILE_FLAGS)

@@ -1,4 +1,4 @@
-"""`vesper compare`: what a new version of a node would do."""
+"""`vesper compare`: the outcomes that a new version of a node would change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A comparison of two versions as text: witnesses with both outcomes side by side, and the places that decide."""
+"""A comparison of two versions as text: witnesses with both outcomes, and the deciding places."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _side_by_side(pair: VersionPair, witness: Witness) -> Iterator[str]:
     name_width = max(len(name) for name, _, _ in rows)
     width = min(_MAX_COLUMN, max(len(heads[0]), *(len(one) for _, one, _ in rows)))
     yield f"   {'':<{name_width}}   {heads[0]:<{width}}   {heads[1]}"
-    marked = _marked(witness)
+    marked = _marked_row(witness)
     for name, one, other in rows:
         is_marked = name == marked or (one != other and marked == "")
         line = f" {'*' if is_marked else ' '} {name:<{name_width}}   {one:<{width}}   {other}".rstrip()
@@ -106,7 +106,7 @@ def is_inner(where: str) -> bool:
     return "." in where or "[" in where
 
 
-def _marked(witness: Witness) -> str:
+def _marked_row(witness: Witness) -> str:
     """Return the row of the differing field."""
     kind, _, rest = witness.changed.where.partition(".")
     if kind in ("outputs", "error"):

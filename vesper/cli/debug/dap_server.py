@@ -127,7 +127,7 @@ def converse(adapter: Adapter, reading: BinaryIO, writing: BinaryIO) -> int:
         while not adapter.is_over:
             message = read_message(reading)
             if message is None:
-                click.echo(_farewell(adapter), err=True)
+                click.echo(_closing_text(adapter), err=True)
                 return FINE
             for answer in adapter.number(adapter.handle(message)):
                 write_message(writing, answer)
@@ -135,13 +135,13 @@ def converse(adapter: Adapter, reading: BinaryIO, writing: BinaryIO) -> int:
         click.echo(f"error: {problem}", err=True)
         return WRONG_INPUT
     except (BrokenPipeError, ConnectionResetError):
-        click.echo(_farewell(adapter), err=True)
+        click.echo(_closing_text(adapter), err=True)
     finally:
         adapter.close()
     return FINE
 
 
-def _farewell(adapter: Adapter) -> str:
+def _closing_text(adapter: Adapter) -> str:
     ran = adapter.close()
     if ran is None:
         return "the client disconnected; no effect was performed"

@@ -31,7 +31,7 @@ def _read_trace(wanted: str, config: Path | None) -> Trace:
         performers = Performers(replace(settings, modules=()), {})
         journal = None if missing_file(settings) is not None else performers.open_journal()
         try:
-            return Traces(TraceStore(settings.tracing(), performers.key_ring()), journal).find(wanted)
+            return Traces(TraceStore(settings.trace_settings(), performers.key_ring()), journal).find(wanted)
         finally:
             if journal is not None:
                 journal.close()

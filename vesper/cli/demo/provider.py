@@ -1,4 +1,4 @@
-"""A payment provider on loopback. Charges once for each key, and counts."""
+"""A payment provider on loopback: charges once for each key, and counts requests and charges."""
 
 from __future__ import annotations
 

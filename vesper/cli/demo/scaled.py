@@ -1,4 +1,4 @@
-"""Thresholds of the demo, in which a minute of traffic stands for weeks.
+"""Thresholds of the demo, in which a minute of traffic replaces weeks.
 
 Only processes of the demo call `scale_thresholds`; the thresholds of a service are fixed.
 """

@@ -203,6 +203,6 @@ def recorded_orders(folder: Path) -> dict[str, str]:
 
 
 def faulty_text() -> str:
-    """Return the decision node with a wrong fee: what the direct engine runs once the fault is planted."""
+    """Return the decision node with a wrong fee, which the planted fault lets the direct engine run."""
     assert _DECISION.count(RIGHT_FEE) == 1
     return _DECISION.replace(RIGHT_FEE, WRONG_FEE)

@@ -38,7 +38,7 @@ _READING_SECONDS = 5.0
 
 
 class DemoFailed(click.ClickException):
-    """A chapter did not come to its end."""
+    """A chapter of the demo failed."""
 
 
 class Story:
@@ -57,35 +57,38 @@ class Story:
     def _title(self, number: int, text: str) -> None:
         click.echo(f"\n{style(f'{number}. {text}', 'bold', 'cyan')}")
 
-    def _say(self, text: str, *colours: str) -> None:
+    def _print_line(self, text: str, *colours: str) -> None:
         seconds = f"{time.monotonic() - self._begun:6.1f} s"
         click.echo(f"{style(seconds, 'dim')}  {style(text, *colours) if colours else text}")
 
     # -- chapters ---------------------------------------------------------------------------------
 
     def tell(self, watch: Callable[[], None] | None) -> None:
-        """Tell all chapters; `watch` shows the status of the nodes, under light traffic, until Ctrl-C."""
+        """Run all chapters.
+
+        `watch` shows the status of the nodes, under light traffic, until Ctrl-C.
+        """
         self._prepare()
         self._title(2, "Traffic moves the decision to the direct engine")
-        with self._serving("healthy") as traffic:
+        with self._serve("healthy") as traffic:
             self._migrate(traffic)
         self._title(3, "The direct engine becomes wrong")
-        self._say("the server restarts; its direct engine has a planted fault now: above 100 it computes")
+        self._print_line("the server restarts; its direct engine has a planted fault now: above 100 it computes")
         click.echo(f"            {WRONG_FEE}  instead of  {RIGHT_FEE}")
-        with self._serving("faulty") as traffic:
+        with self._serve("faulty") as traffic:
             self._find_fault(traffic)
             self._kill_worker(traffic)
             if watch is not None:
                 self._title(5, "vesper status --watch, under light traffic, until Ctrl-C")
-                with traffic.deciding(_WATCHED_DECISION_SECONDS):
+                with traffic.send_decisions(_WATCHED_DECISION_SECONDS):
                     time.sleep(_READING_SECONDS)
                     watch()
 
     def _prepare(self) -> None:
         self._title(1, "A shop with two nodes")
         make_shop(self.folder, self._provider.url)
-        self._say(f"in {self.folder}: a decision (pure), a payment handler (effects), SQLite, vesper.toml")
-        self._say(f"a payment provider that counts its charges, at {self._provider.url}")
+        self._print_line(f"in {self.folder}: a decision (pure), a payment handler (effects), SQLite, vesper.toml")
+        self._print_line(f"a payment provider that counts its charges, at {self._provider.url}")
         click.echo("\n  Scaled so that a minute is enough; everything else is as in production:")
         for mode, scaled in SCALED.items():
             if scaled != REAL[mode]:
@@ -97,23 +100,23 @@ class Story:
     def _migrate(self, traffic: Traffic) -> None:
         """Send traffic until the direct engine answers the decision."""
         self._show_request(traffic)
-        with traffic.deciding(_DECISION_SECONDS):
+        with traffic.send_decisions(_DECISION_SECONDS):
             self._await_mode(Mode.DIRECT_ONLY)
-        self._say(f"{traffic.decisions:,} decisions, {traffic.wrong_fees} with a wrong fee", "green")
+        self._print_line(f"{traffic.decisions:,} decisions, {traffic.wrong_fees} with a wrong fee", "green")
         if traffic.wrong_fees:
             raise DemoFailed("an engine without a planted fault gave wrong fees: please report it")
 
     def _find_fault(self, traffic: Traffic) -> None:
         """Send traffic until the node is demoted, and show the difference."""
-        with traffic.deciding(_SLOW_DECISION_SECONDS):
+        with traffic.send_decisions(_SLOW_DECISION_SECONDS):
             self._await_mode(Mode.SHADOW_DIRECT)
         wrong, count = traffic.wrong_fees, traffic.decisions
-        self._say(
+        self._print_line(
             f"{wrong} of {count:,} decisions had a wrong fee until Python answered again: the risk of direct_only,",
             "yellow",
         )
         click.echo("            which a pin to dual_verify avoids")
-        self._say("the difference is kept, and blocks promotion until it is closed:")
+        self._print_line("the difference is kept, and blocks promotion until it is closed:")
         for line in self._divergences():
             click.echo(f"            {line}")
 
@@ -125,26 +128,26 @@ class Story:
             if number == _ORDERS // 3:
                 worker = int(traffic.request("/status", None)[1]["pid"])
                 os.kill(worker, signal.SIGKILL)
-                self._say(f"kill -9 {worker}, amid the orders", "red")
+                self._print_line(f"kill -9 {worker}, amid the orders", "red")
 
-        self._say(f"{_ORDERS} orders, 8 at a time; unanswered ones are sent again under their Idempotency-Key")
+        self._print_line(f"{_ORDERS} orders, 8 at a time; unanswered ones are sent again under their Idempotency-Key")
         paid = traffic.order(_ORDERS, kill)
         made, asked = self._provider.charges_made, self._provider.requests.total()
         recorded = recorded_orders(self.folder)
-        self._say(f"{len(paid)} of {_ORDERS} orders answered with 201; requests sent again: {traffic.resent}")
-        self._say(f"the provider was asked {asked} times, and charged {made} times")
+        self._print_line(f"{len(paid)} of {_ORDERS} orders answered with 201; requests sent again: {traffic.resent}")
+        self._print_line(f"the provider was asked {asked} times, and charged {made} times")
         if len(paid) != _ORDERS or self._provider.charges != paid or recorded != paid:
             raise DemoFailed(
                 f"not every order was charged and recorded once: {len(paid)} paid, {made} charged, "
                 f"{len(recorded)} recorded; refused: {printable(json.dumps(traffic.refused))}.\n"
                 f"The end of the server's log:\n{_end_of_log(self.folder / 'server.log')}"
             )
-        self._say("every order was charged once, and recorded once", "green")
+        self._print_line("every order was charged once, and recorded once", "green")
 
     # -- parts ------------------------------------------------------------------------------------
 
     @contextmanager
-    def _serving(self, health: str) -> Iterator[Traffic]:
+    def _serve(self, health: str) -> Iterator[Traffic]:
         root = str(Path(vesper.__file__).parents[1])
         path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
         log = self.folder / "server.log"
@@ -165,7 +168,7 @@ class Story:
             port = process.stdout.readline().strip()
             if not port:
                 raise DemoFailed(f"the server did not start:\n{_end_of_log(log)}")
-            self._say(f"vesper serve: http://127.0.0.1:{port}, {WORKERS} workers, log in {log}")
+            self._print_line(f"vesper serve: http://127.0.0.1:{port}, {WORKERS} workers, log in {log}")
             yield Traffic(int(port), self._numbers)
         finally:
             process.stdin.close()
@@ -211,7 +214,7 @@ class Story:
                 if record["kind"] == "changed":
                     is_rise = Mode(record["after"]).level > Mode(record["before"]).level
                     text = f"{record['before']} → {record['after']}: {printable(record['why'])}"
-                    self._say(text, "green" if is_rise else "red")
+                    self._print_line(text, "green" if is_rise else "red")
             return found[0].state.mode
         return None
 

@@ -22,7 +22,7 @@ _PAUSE_SECONDS = 0.05
 
 
 class Traffic:
-    """Sends requests from threads, and counts the answers."""
+    """Threads that send requests, and the counts of their answers."""
 
     def __init__(self, port: int, numbers: Iterator[int]) -> None:
         """`numbers` gives each request another input, across servers."""
@@ -59,8 +59,8 @@ class Traffic:
     # -- decisions --------------------------------------------------------------------------------
 
     @contextmanager
-    def deciding(self, pause: float = 0.0) -> Iterator[None]:
-        """Send decisions from several threads meanwhile."""
+    def send_decisions(self, pause: float = 0.0) -> Iterator[None]:
+        """Send decisions from several threads while the context is open."""
         is_over = threading.Event()
 
         def send() -> None:
@@ -96,7 +96,7 @@ class Traffic:
             while (number := next(waiting)) <= count:
                 on_order(number)
                 order = f"order-{number}"
-                status, found = self._until_answered(order, f"{number}.99")
+                status, found = self._send_until_answered(order, f"{number}.99")
                 with self._lock:
                     if status == 201:
                         paid[order] = found["transaction_id"]
@@ -107,8 +107,8 @@ class Traffic:
             pass
         return paid
 
-    def _until_answered(self, order: str, amount: str) -> tuple[int, Any]:
-        """Send an order under its key until there is an answer that stands."""
+    def _send_until_answered(self, order: str, amount: str) -> tuple[int, Any]:
+        """Send an order under its key until it has a final answer."""
         given = {"order_id": order, "user_id": "ann", "amount": amount}
         until = time.monotonic() + _PATIENCE_SECONDS
         while True:

@@ -59,10 +59,10 @@ def list_lines(listed: Sequence[ListedDivergence]) -> list[str]:
 
 
 def list_json(listed: ListedDivergence) -> dict[str, Any]:
-    return {**_about(listed.key, listed.divergence), "is_current": listed.is_current}
+    return {**_summary_json(listed.key, listed.divergence), "is_current": listed.is_current}
 
 
-def _about(key: NodeKey, found: Divergence) -> dict[str, Any]:
+def _summary_json(key: NodeKey, found: Divergence) -> dict[str, Any]:
     return {
         "fingerprint": found.fingerprint,
         "node": found.node,
@@ -126,7 +126,7 @@ def _exemplar_lines(exemplar: Exemplar, engines: tuple[str, str]) -> list[str]:
     transcript, problem = stored_transcript(exemplar)
     if transcript is not None:
         lines += ["  inputs", *(value_lines(dict(transcript.inputs), "    ") or ["    none"])]
-        lines += [f"  began    {time_text(_us(transcript), 6)}"] if transcript.now is not None else []
+        lines += [f"  began    {time_text(_start_us(transcript), 6)}"] if transcript.now is not None else []
         answers = {
             each.request.path: show(each.value) if each.failure is None else f"failed {each.failure}"
             for each in transcript.exchanges
@@ -138,7 +138,7 @@ def _exemplar_lines(exemplar: Exemplar, engines: tuple[str, str]) -> list[str]:
     return [*lines, f"  {heading}", *_side_by_side((exemplar.leader, exemplar.follower), engines)]
 
 
-def _us(transcript: Transcript) -> int:
+def _start_us(transcript: Transcript) -> int:
     assert transcript.now is not None
     return int(transcript.now.timestamp() * 1_000_000)
 
@@ -178,7 +178,7 @@ def _indent(text: str) -> list[str]:
 
 def show_json(key: NodeKey, found: Divergence, path_words: Sequence[str]) -> dict[str, Any]:
     return {
-        **_about(key, found),
+        **_summary_json(key, found),
         "path_words": list(path_words),
         "exemplars": [_exemplar_json(each) for each in found.exemplars],
         "small": found.small,

@@ -26,8 +26,10 @@ def command(root: Path, no_cache: bool, style: str, config: Path | None) -> None
     """Check the installation, and a configuration against the nodes and databases that it is for.
 
     Of the installation: whether the extension loads and the engines agree on a small node, the cache folder, the clock,
-    packages and the terminal. Of a configuration: grants that can match nothing, providers with their packs and missing
-    secrets, databases that cannot be reached, and database roles with rights that no node needs, such as a superuser.
+    packages and the terminal. Of a configuration: grants that can match nothing, targets of granted nodes that are not
+    configured, topics without the outbox that a step needs, providers with their packs and missing secrets, databases
+    that cannot be reached or lack the table of an outbox, and database roles with rights that no node needs, such as a
+    superuser.
     Without a vesper.toml from here upwards only the installation is checked. Exits with 1 for an error; a warning alone
     exits with 0.
     """
@@ -36,11 +38,16 @@ def command(root: Path, no_cache: bool, style: str, config: Path | None) -> None
     found = list(check_installation())
     settings = read_settings(config)
     if settings.path is not None:
-        from vesper.cli.doctor.checks import check_databases, check_grants, check_providers
+        from vesper.cli.doctor import checks
         from vesper.cli.nodes.command import decode_nodes
 
-        grants = check_grants(settings, decode_nodes(root, no_cache))
-        found += dict.fromkeys([*grants, *check_providers(settings), *check_databases(settings)])
+        nodes = decode_nodes(root, no_cache)
+        found += dict.fromkeys([*checks.check_grants(settings, nodes), *checks.check_targets(settings, nodes)])
+        found += [
+            *checks.check_providers(settings),
+            *checks.check_databases(settings),
+            *checks.check_outboxes(settings),
+        ]
     problems = [each for each in found if each.level != "ok"]
     if style == "json":
         click.echo(json.dumps([asdict(each) for each in problems], indent=2, ensure_ascii=False))

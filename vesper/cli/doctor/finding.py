@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One result: an error stops runs or voids a setting, a warning weakens one, `ok` is for what works."""
+    """One result of a check.
+
+    An error stops runs or voids a setting, a warning weakens one, `ok` is for parts that work.
+    """
 
     level: str
     where: str

@@ -8,7 +8,7 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
@@ -42,7 +42,10 @@ _EARLIEST = datetime(2025, 1, 1, tzinfo=UTC).timestamp()
 
 
 def facts() -> dict[str, str]:
-    """Return what a bug report needs, by name. Of settings of the environment only names, which hold no secrets."""
+    """Return the facts of a bug report by name.
+
+    Of settings of the environment only the names are included, which hold no secrets.
+    """
     installed = extras()
     return {
         "python": f"{platform.python_implementation()} {platform.python_version()}, {platform.python_compiler()}",
@@ -188,13 +191,21 @@ def _check_clock() -> Finding:
 def _check_packages() -> Iterator[Finding]:
     for extra, packages in extras().items():
         missing = [each.removesuffix(" missing") for each in packages if each.endswith(" missing")]
+        # The packages themselves: the public index has an unrelated `vesper`.
+        remedy = f"pip install {' '.join(map(repr, _required(missing, extra)))}"
         if not extra and missing:
-            yield Finding("error", "packages", f"{', '.join(missing)} missing", f"pip install {' '.join(missing)}")
+            yield Finding("error", "packages", f"{', '.join(missing)} missing", remedy)
         elif missing:
-            remedy = f"pip install 'vesper[{extra}]', if you need it"
-            yield Finding("ok", f"[{extra}]", f"not installed: {', '.join(missing)}", remedy)
+            yield Finding("ok", f"[{extra}]", f"not installed: {', '.join(missing)}", f"{remedy}, if you need it")
         else:
             yield Finding("ok", f"[{extra}]" if extra else "packages", ", ".join(packages))
+
+
+def _required(names: Sequence[str], extra: str) -> list[str]:
+    """Return the requirements of these packages, with their versions."""
+    matches = (_REQUIREMENT.fullmatch(each) for each in requires("vesper") or [])
+    wanted = [each for each in matches if each is not None and each[1] in names and (each[2] or "") == extra]
+    return [each[0].partition(";")[0].strip() for each in wanted]
 
 
 def _check_terminal() -> Finding:

@@ -6,19 +6,27 @@ import textwrap
 
 import click
 
+from vesper.cli.explain.failures import failure_code, failure_explanation
 from vesper.cli.output.terminal import columns
 from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.suggest import did_you_mean
+from vesper.values.generated.errors import ErrorCode
 
 
 @click.command("explain")
 @click.argument("code", required=False)
 def command(code: str | None) -> None:
-    """Explain a diagnostic, with an example and its fix.
+    """Explain a diagnostic, with an example and its fix, or a failure of a run.
 
-    CODE is a number (VSP1102 or 1102) or a name (unknown-name). Without CODE, all codes are listed.
+    CODE is a number (VSP1102 or 1102), a name (unknown-name) or the code of a failure (division_by_zero). Without CODE,
+    the diagnostics are listed.
     """
-    click.echo(_list_codes() if code is None else explanation(_find_code(code), columns()))
+    if code is None:
+        click.echo(_list_codes())
+    elif (failure := failure_code(code)) is not None:
+        click.echo(failure_explanation(failure, columns()))
+    else:
+        click.echo(explanation(_find_code(code), columns()))
 
 
 def _find_code(wanted: str) -> Code:
@@ -27,7 +35,7 @@ def _find_code(wanted: str) -> Code:
         if word in (code.title, code.number.lower(), code.number.lower().removeprefix("vsp")):
             return code
     names = [name for code in Code for name in (code.number, code.title)]
-    help_ = did_you_mean(f"VSP{word}" if word.isdigit() else word, names)
+    help_ = did_you_mean(f"VSP{word}" if word.isdigit() else word, names) or did_you_mean(wanted, ErrorCode)
     raise click.UsageError(f"unknown diagnostic `{wanted}`" + (f"; {help_}" if help_ else ""))
 
 

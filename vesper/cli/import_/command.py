@@ -15,7 +15,7 @@ COMMANDS = {
 
 
 class LazyImports(click.Group):
-    """Lists the formats from a table, and imports a format's command when it runs."""
+    """A command group that lists the formats from a table, and imports a command when it runs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)

@@ -47,7 +47,10 @@ def command(file: Path, folder: Path, names: tuple[str, ...], tests: tuple[Path,
 
 
 def _report(file: Path, imported: Imported) -> None:
-    """Print a table of the nodes and of all that is not translated; exit with 1 where something is not."""
+    """Print the nodes and all parts that are not translated.
+
+    Exit with 1 if there are such parts, or no nodes.
+    """
     rows = []
     problems: list[Untranslated] = list(imported.problems)
     for node in imported.nodes:

@@ -1,4 +1,4 @@
-"""Nodes that an import writes: their files, and the list of what has no translation."""
+"""Output of imports: the files of new nodes, and the report of parts without a translation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ out_option = click.option(
 
 
 def read_source(path: Path, max_bytes: int) -> bytes:
-    """Return the bytes of a file to import; one that is too large or no regular file is an error of usage."""
+    """Return the bytes of a file to import.
+
+    A file that is too large or not regular is an error of usage.
+    """
     try:
         return read_regular(path, max_bytes)
     except OSError as error:
@@ -44,7 +47,7 @@ def write_node_file(folder: Path, node_id: str, text: str) -> Path:
 
 
 def report(notes: Iterable[str], refused: Iterable[str]) -> None:
-    """List notes and parts without translation; exit with 1 where there is one of the latter."""
+    """List notes and untranslated parts; exit with 1 if there are untranslated parts."""
     for note in notes:
         click.echo(f"note: {note}")
     listed = list(refused)

@@ -1,4 +1,4 @@
-"""What the imports of decision tables from CSV and XLSX files share."""
+"""Functions shared by the imports of decision tables from CSV and XLSX files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def import_table(
     file: Path, folder: Path, lines: Sequence[Line], name: str, outputs: str, types: tuple[str, ...]
 ) -> None:
     """Write the node of a table, and the file of its rows where there are many."""
-    stated = dict(_stated(each) for each in types)
+    stated = dict(_parse_type_option(each) for each in types)
     try:
         table = table_of_lines(name or file.stem, lines, [each.strip() for each in outputs.split(",") if each.strip()])
         node = node_of_table(table, stated)
@@ -62,7 +62,7 @@ def fail(file: Path, line: int, text: str) -> NoReturn:
     raise SystemExit(WRONG_INPUT)
 
 
-def _stated(text: str) -> tuple[str, str]:
+def _parse_type_option(text: str) -> tuple[str, str]:
     column, sign, type_ = text.partition("=")
     if not sign or not type_.strip():
         raise click.UsageError(f"--type {text}: write COLUMN=TYPE")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from vesper.cli.interrupts.values import ask, report_refusals, value_of_fields, value_of_json
+from vesper.cli.interrupts.values import prompt_answer, report_refusals, value_of_fields, value_of_json
 from vesper.cli.journal.open_journal import (
     current_user,
     find_execution,
@@ -90,7 +90,7 @@ def list_command(
 def show_command(execution: str, config: Path | None, dsn: str | None, reveal: bool, style: str) -> None:
     """Show the interrupts of a run, with their answers."""
     with open_journal(config, dsn) as journal, report_refusals():
-        found = _of_run(journal, execution, reveal)
+        found = _read_interrupts(journal, execution, reveal)
     if style == "json":
         click.echo(json_text([_document(each) for each in found]))
         return
@@ -128,7 +128,7 @@ def resolve_command(
             given = value_of_fields(found.answer_type, pairs)
         else:
             click.echo(f"{found.node_id} asks: {printable(found.message or '')}")
-            given = ask(found.answer_type)
+            given = prompt_answer(found.answer_type)
         done = answer(journal, found.execution, given, who)
     click.echo(f"resolved: {printable(done.path)} of {done.execution}")
 
@@ -151,7 +151,7 @@ def cancel_command(execution: str, config: Path | None, dsn: str | None, why: st
     click.echo(f"cancelled: {printable(found.path)} of {found.execution}")
 
 
-def _of_run(journal: Journal, execution: str, reveal: bool) -> list[Interrupt]:
+def _read_interrupts(journal: Journal, execution: str, reveal: bool) -> list[Interrupt]:
     from vesper.host.waiting_runs import interrupts_of
 
     return interrupts_of(journal, journal.read(find_execution(journal, execution)), reveal)
@@ -162,7 +162,7 @@ def _list_lines(found: Sequence[Interrupt], now_us: int) -> list[str]:
     rows = [["execution", "node", "step", "kind", "status", "expires", "message"]]
     for each in found:
         wait = each.wait
-        ends = "" if each.status != "pending" else "never" if wait.due_us is None else _left(wait.due_us - now_us)
+        ends = "" if each.status != "pending" else "never" if wait.due_us is None else _time_left(wait.due_us - now_us)
         message = printable(wait.message or "")
         short = message if len(message) <= _MESSAGE_COLUMNS else f"{message[: _MESSAGE_COLUMNS - 1]}…"
         rows.append(
@@ -171,7 +171,7 @@ def _list_lines(found: Sequence[Interrupt], now_us: int) -> list[str]:
     return table(rows)
 
 
-def _left(us: int) -> str:
+def _time_left(us: int) -> str:
     return f"in {took_text(us)}" if us > 0 else "now"
 
 

@@ -50,18 +50,18 @@ def value_of_fields(type_: Type, pairs: Sequence[str]) -> dict[str, object]:
     return found
 
 
-def ask(type_: Type) -> object:
-    """Ask for an answer in the terminal, field by field; an optional field may stay empty."""
+def prompt_answer(type_: Type) -> object:
+    """Read an answer from the terminal, field by field; an optional field may stay empty."""
     if not sys.stdin.isatty():
         raise click.UsageError("give the answer with --value JSON or --set NAME=VALUE")
     record = without_null(type_)
     if not isinstance(record, Record):
-        return _ask_field("answer", type_)
-    given = {name: _ask_field(name, each) for name, each in record.fields}
+        return _prompt_field("answer", type_)
+    given = {name: _prompt_field(name, each) for name, each in record.fields}
     return {name: each for name, each in given.items() if each is not None}
 
 
-def _ask_field(name: str, type_: Type) -> object:
+def _prompt_field(name: str, type_: Type) -> object:
     if type_ == BOOLEAN:
         return click.confirm(name)
     if isinstance(type_, OptionalOf):

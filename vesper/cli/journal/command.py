@@ -213,7 +213,7 @@ def resolve_command(
     step declares. Be certain before you use --not-done: the step is performed now.
     """
     from vesper.host.finishing import check_can_finish, quiet_host
-    from vesper.host.recovery.resolving import Given, left_out_text, resolve
+    from vesper.host.recovery.resolving import StatedOutcome, left_out_text, resolve
 
     if (result is not None) + (failed is not None) + not_done != 1:
         raise click.UsageError("give the outcome with exactly one of --result, --failed and --not-done")
@@ -225,7 +225,7 @@ def resolve_command(
             check_can_finish(settings, "--later only records the outcome")
         with quiet_host(settings, finishes=not later) as host:
             recorded = host.journal.read(find_execution(host.journal, execution))
-            done = resolve(host, recorded, step, Given(result, failed), who, why, finishes=not later)
+            done = resolve(host, recorded, step, StatedOutcome(result, failed), who, why, finishes=not later)
             if done.dropped:
                 click.echo(left_out_text(done.dropped, done.path), err=True)
             click.echo(f"resolved: {printable(done.path)} of {recorded.summary.execution}: {done.outcome}")
@@ -361,7 +361,10 @@ def erase_command(execution: str, config: Path | None, dsn: str | None, yes: boo
 
 
 def _node_to_erase(journal: Journal, name: str) -> str:
-    """Return the node of the execution, or an empty text where it is unreadable; refuse one that is not sensitive."""
+    """Return the node of an execution to erase; refuse one that is not sensitive.
+
+    The text is empty if the execution is unreadable.
+    """
     try:
         summary = journal.read(name).summary
     except JournalError as problem:

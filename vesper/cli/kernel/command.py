@@ -1,4 +1,4 @@
-"""`vesper kernel`: the kernel's program, workers, pipelines, questions to people."""
+"""`vesper kernel`: commands for the kernel's program, workers, pipelines and questions to people."""
 
 from __future__ import annotations
 

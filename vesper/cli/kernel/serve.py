@@ -1,4 +1,4 @@
-"""`vesper kernel serve`: becomes the kernel's program."""
+"""`vesper kernel serve`: replaces its process by the kernel's program."""
 
 from __future__ import annotations
 

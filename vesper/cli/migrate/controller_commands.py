@@ -237,7 +237,10 @@ def _check_one(node: str | None, is_all: bool, epoch: str | None) -> None:
 
 
 def _report(opened: OpenStore, answers: Sequence[Answer], style: str) -> None:
-    """Print the results of an order, then post alerts; end with exit code 1 after a refusal or a problem."""
+    """Print the results of an order, then post alerts.
+
+    End with exit code 1 after a refusal or a problem.
+    """
     if style == "json":
         shown = [_json(each) for each in answers]
         click.echo(document(shown[0] if len(shown) == 1 else shown))

@@ -104,7 +104,8 @@ def _fill(
 ) -> tuple[Filled, str | None]:
     """Generate evidence and report it; also return the fingerprint of a divergence.
 
-    Inputs that traffic already had do not count, so the rest is generated again.
+    Inputs that traffic already had add no evidence, so generation repeats until no path lacks evidence, or a limit is
+    reached.
     """
     from vesper.migration.workers.path_filling import Filled, Filler
 

@@ -13,12 +13,12 @@ from vesper.cli.settings import printable_lines, read_settings, settings_folder
 from vesper.config.migration import MigrationSettings
 from vesper.config.moments import parse_duration
 from vesper.effects.settings import ConfigError
-from vesper.language.diagnostics.suggest import did_you_mean
+from vesper.language.diagnostics.suggest import did_you_mean_node
 from vesper.migration.control.state import MAX_PIN_US
 from vesper.migration.router.spool import describe_unsent, spool_folder
 from vesper.migration.stores.codec import BadState
 from vesper.migration.stores.configured import OpenStore, short_epoch
-from vesper.migration.stores.overview import newest, read_node
+from vesper.migration.stores.overview import newest_epochs, read_node
 from vesper.migration.stores.store import NodeKey, Store, StoreError, keys_of, open_store
 from vesper.values.model import printable
 from vesper.values.node_id import is_of_node, split_node_id
@@ -49,13 +49,13 @@ def store_dsn(config: Path | None, dsn: str | None) -> tuple[str, MigrationSetti
     """Return the DSN of the store and the migration settings; a relative `--store` is relative to here."""
     settings = read_settings(config)
     if dsn is None:
-        return settings.migrating().store, settings.migrating()
+        return settings.migration_settings().store, settings.migration_settings()
     if not dsn.isprintable():
         raise click.UsageError("--store: the DSN has unprintable characters")
     path = dsn.removeprefix("sqlite:")
     if path != dsn and not path.startswith(("/", ":")):
         dsn = f"sqlite:{Path.cwd() / path}"
-    return dsn, settings.migrating()
+    return dsn, settings.migration_settings()
 
 
 def find_unreported(config: Path | None, dsn: str | None) -> list[str]:
@@ -104,7 +104,7 @@ def find_keys(store: Store, wanted: str) -> list[NodeKey]:
         )
     if not found:
         names = {parts[0] for each in known if (parts := split_node_id(each)) is not None}
-        hint = did_you_mean(wanted, [*known, *sorted(names)])
+        hint = did_you_mean_node(wanted, [*known, *sorted(names)])
         if hint is None:
             hint = "`vesper status` lists the nodes" if known else NOTHING_YET.format("the store is empty")
         raise click.ClickException(f"the store has no node `{printable(wanted[:80])}`; {hint}")
@@ -127,7 +127,7 @@ def find_key(opened: OpenStore, wanted: str, epoch: str | None) -> NodeKey:
     """Return the node in the epoch with this prefix; without one, in the epoch written last."""
     keys = find_keys(opened.store, wanted)
     if epoch is None:
-        return newest(read_node(opened.store, key, opened.settings) for key in keys)[0].key
+        return newest_epochs(read_node(opened.store, key, opened.settings) for key in keys)[0].key
     matching = [key for key in keys if key.epoch.startswith(epoch)]
     if len(matching) != 1:
         count = "no epoch" if not matching else "several epochs"

@@ -14,9 +14,9 @@ from vesper.config.grants import Grant, Judgement, refuse_void
 from vesper.config.settings import Config
 from vesper.effects.settings import ConfigError
 from vesper.host.performers import Performers
-from vesper.host.permissions import declared_by, judged, needed
+from vesper.host.permissions import declared_by, judge_capabilities, needed
 from vesper.host.plans import MachineConflict, Plans, plans_of
-from vesper.language.diagnostics.suggest import did_you_mean
+from vesper.language.diagnostics.suggest import did_you_mean_node
 from vesper.language.ir.nodes import Node
 from vesper.values.model import printable
 from vesper.values.node_id import split_node_id
@@ -72,14 +72,15 @@ def judge_nodes(nodes: Mapping[str, Node | None], wanted: Sequence[str], config:
         except (MachineConflict, ConfigError) as problem:
             found[name] = f"cannot run: {problem}"
             continue
-        judgements = judged(whole.node, plans, settings.grants)
+        judgements = judge_capabilities(whole.node, plans, settings.grants)
         is_granted = settings.path is not None and all(each.is_allowed for each in judgements.values())
-        missing = _find_unconfigured(settings, plans, name) if is_granted else None
+        missing = find_unconfigured(settings, plans, name) if is_granted else None
         found[name] = _NodeGrants(whole.node, needed(whole.node, plans), judgements, missing)
     return Report(found, settings.grants, settings.path, tuple(nodes))
 
 
-def _find_unconfigured(settings: Config, plans: Plans, node_id: str) -> str | None:
+def find_unconfigured(settings: Config, plans: Plans, node_id: str) -> str | None:
+    """Return why a target of the node is not configured; None where all are."""
     try:
         Performers(replace(settings, path=None, modules=()), {}).check_targets(plans.targets, node_id)
     except ConfigError as problem:
@@ -106,7 +107,7 @@ def _choose_ids(nodes: Mapping[str, Node | None], wanted: Sequence[str]) -> list
     for name in wanted:
         found = [each for each in nodes if name in _names(each)]
         if not found:
-            hint = did_you_mean(name, sorted({every for each in nodes for every in _names(each)}))
+            hint = did_you_mean_node(name, sorted({every for each in nodes for every in _names(each)}))
             raise click.UsageError(f"no node `{printable(name[:80])}`" + (f"; {hint}" if hint else ""))
         chosen |= dict.fromkeys(found)
     return list(chosen)
@@ -163,7 +164,7 @@ def _unused_note(grant: Grant, known: Sequence[str]) -> str:
     """Describe a grant for an unknown node, often a misspelt name."""
     names = ", ".join(f"`{printable(each)}`" for each in grant.nodes) or "no node"
     every = sorted({name for each in known for name in _names(each)})
-    hints = [hint for each in grant.nodes if (hint := did_you_mean(each, every))]
+    hints = [hint for each in grant.nodes if (hint := did_you_mean_node(each, every))]
     return f"note: {grant.where} is for {names}, which does not exist here" + (f"; {hints[0]}" if hints else "")
 
 

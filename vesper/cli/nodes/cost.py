@@ -26,7 +26,7 @@ def worst_case(compiled: Compiled, model: str | None, config: Path | None) -> Co
     configured = read_settings(config).parts.models
     terms = terms_of(configured)
     try:
-        return cost_of(compiled, terms if model is None else _Always(_chosen(model, terms)))
+        return cost_of(compiled, terms if model is None else _SingleModel(_terms_of_name(model, terms)))
     except UnknownModel as problem:
         name = str(problem)
         hint = close_to(name, sorted(terms)) or f": configure [models.{name}], or choose other prices with --model"
@@ -38,8 +38,8 @@ def terms_of(configured: Mapping[str, ModelSettings]) -> dict[str, ModelTerms]:
     return {name: _terms(each, configured) for name, each in configured.items()}
 
 
-class _Always(dict[str, ModelTerms]):
-    """One model under every name."""
+class _SingleModel(dict[str, ModelTerms]):
+    """A table of models that returns one model under every name."""
 
     def __init__(self, terms: ModelTerms) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ class _Always(dict[str, ModelTerms]):
         return self._terms
 
 
-def _chosen(model: str, terms: Mapping[str, ModelTerms]) -> ModelTerms:
+def _terms_of_name(model: str, terms: Mapping[str, ModelTerms]) -> ModelTerms:
     if model in terms:
         return terms[model]
     facts = facts_of(model)
@@ -58,7 +58,9 @@ def _chosen(model: str, terms: Mapping[str, ModelTerms]) -> ModelTerms:
         hint = close_to(model, sorted(known)) or f"; known are {', '.join(sorted(known))}"
         raise click.BadParameter(f"`{model}` is neither a configured model nor one of the table of prices{hint}")
     long = () if facts.long_prices is None else (facts.long_prices[1],)
-    return ModelTerms(model, _dearest((facts.prices, *long)), facts.context, facts.max_output, _DEFAULT_TIMEOUT_SECONDS)
+    return ModelTerms(
+        model, _highest_prices((facts.prices, *long)), facts.context, facts.max_output, _DEFAULT_TIMEOUT_SECONDS
+    )
 
 
 def _terms(settings: ModelSettings, configured: Mapping[str, ModelSettings], has_fallback: bool = True) -> ModelTerms:
@@ -66,7 +68,7 @@ def _terms(settings: ModelSettings, configured: Mapping[str, ModelSettings], has
     long = () if settings.long_prices is None else (settings.long_prices[1],)
     return ModelTerms(
         settings.name,
-        _dearest((settings.prices, *long)),
+        _highest_prices((settings.prices, *long)),
         settings.context,
         settings.max_output,
         None if settings.http is None else settings.http.timeout,
@@ -74,7 +76,7 @@ def _terms(settings: ModelSettings, configured: Mapping[str, ModelSettings], has
     )
 
 
-def _dearest(listed: tuple[Prices, ...]) -> tuple[tuple[Decimal, Decimal], ...]:
+def _highest_prices(listed: tuple[Prices, ...]) -> tuple[tuple[Decimal, Decimal], ...]:
     return tuple(
         (max(map(Decimal, (each.input, each.cached_input, each.cache_write))), Decimal(each.output)) for each in listed
     )

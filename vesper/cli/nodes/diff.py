@@ -52,24 +52,24 @@ def _versions(
     if revision is not None:
         if len(names) != 1:
             raise click.UsageError("--git compares one node with itself at a revision: name one NODE")
-        return _at_revision(revision, names[0], root), _of_file(find_node(names[0], root))
+        return _at_revision(revision, names[0], root), _open_file_version(find_node(names[0], root))
     if len(names) == 2:
-        return _named(names[0], root), _named(names[1], root)
+        return _open_version(names[0], root), _open_version(names[1], root)
     if len(names) != 1:
         raise click.UsageError("name one NODE, or two: before and after")
     if split_revision(names[0]) is not None:
         raise click.UsageError(f"{names[0]}: name the version to compare it with too")
     older, newer = _newest_two(names[0], root)
-    return _of_file(older), _of_file(newer)
+    return _open_file_version(older), _open_file_version(newer)
 
 
-def _named(wanted: str, root: Path) -> AbstractContextManager[NodeVersion]:
+def _open_version(wanted: str, root: Path) -> AbstractContextManager[NodeVersion]:
     parts = split_revision(wanted)
-    return _of_file(find_node(wanted, root)) if parts is None else _at_revision(*parts, root)
+    return _open_file_version(find_node(wanted, root)) if parts is None else _at_revision(*parts, root)
 
 
 @contextmanager
-def _of_file(path: Path) -> Iterator[NodeVersion]:
+def _open_file_version(path: Path) -> Iterator[NodeVersion]:
     yield read_version(path)
 
 
@@ -86,7 +86,10 @@ def _at_revision(revision: str, wanted: str, root: Path) -> Iterator[NodeVersion
 
 
 def _newest_two(wanted: str, root: Path) -> tuple[Path, Path]:
-    """Return a version and the one before it: of a name the newest, of an id or a path that one."""
+    """Return a version and its predecessor.
+
+    The later one is the newest of a name, or that of an id or a path.
+    """
     newer = find_node(wanted, root)
     parts = split_node_id(id_of(newer))
     if parts is None:

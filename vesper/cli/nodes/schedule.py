@@ -10,11 +10,11 @@ from typing import Any
 from vesper.language.ir import nodes as ir
 from vesper.values.generated.effects import EFFECTS
 
-Wave = list["Planned"]
+Wave = list["PlannedRequest"]
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedRequest:
     """One request or call of a wave."""
 
     step: str
@@ -42,36 +42,36 @@ def _waves(statement: ir.Statement) -> list[Wave]:
         case ir.Request():
             own = [[_planned_request(statement)]]
         case ir.CallNode():
-            own = [[Planned(statement.name.lstrip("_"), statement.place.line, f"call {statement.node}", "call")]]
+            own = [[PlannedRequest(statement.name.lstrip("_"), statement.place.line, f"call {statement.node}", "call")]]
         case ir.Parallel(members=members):
-            own = _together(map(waves_of, members))
+            own = _join_waves(map(waves_of, members))
         case ir.Branch(arms=arms, otherwise=otherwise):
             blocks = [*(arm.body for arm in arms), otherwise]
-            own = _together([_under("if", waves_of(each)) for each in blocks])
+            own = _join_waves([_add_condition("if", waves_of(each)) for each in blocks])
         case ir.Loop():
             width = "" if statement.in_flight is None else f", {statement.in_flight} in flight"
-            own = _under(f"each of {statement.name.lstrip('_')}{width}", waves_of(statement.body))
+            own = _add_condition(f"each of {statement.name.lstrip('_')}{width}", waves_of(statement.body))
         case _:
             own = []
-    handlers = [_under("on error", waves_of(handler.body)) for handler in statement.handlers]
-    return [*own, *_together(handlers)]
+    handlers = [_add_condition("on error", waves_of(handler.body)) for handler in statement.handlers]
+    return [*own, *_join_waves(handlers)]
 
 
-def _planned_request(request: ir.Request) -> Planned:
+def _planned_request(request: ir.Request) -> PlannedRequest:
     target = next(iter(request.fixed.values()), "")
     does = f"{EFFECTS[request.effect].name} {target if len(target) < _MAX_TARGET else ''}".rstrip()
-    return Planned(request.name.lstrip("_"), request.place.line, does, request.effect_class)
+    return PlannedRequest(request.name.lstrip("_"), request.place.line, does, request.effect_class)
 
 
 _MAX_TARGET = 40
 
 
-def _together(parts: Iterable[list[Wave]]) -> list[Wave]:
-    """Join the waves of strands or alternatives: the first of all, the second of all, and so on."""
+def _join_waves(parts: Iterable[list[Wave]]) -> list[Wave]:
+    """Join the waves of strands or alternatives by their position."""
     return [list(chain.from_iterable(each or () for each in wave)) for wave in zip_longest(*parts)]
 
 
-def _under(condition: str, waves: Sequence[Wave]) -> list[Wave]:
+def _add_condition(condition: str, waves: Sequence[Wave]) -> list[Wave]:
     return [[replace(each, condition=f"{condition}, {each.condition}".rstrip(", ")) for each in wave] for wave in waves]
 
 

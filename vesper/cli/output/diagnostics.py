@@ -43,7 +43,10 @@ def decorate(text: str, colour: str, width: int | None) -> str:
 
 
 def _window(code: str, room: int, marks: list[re.Match[str] | None]) -> tuple[int, str]:
-    """Cut a source line around the first span that is marked below it; return the columns it moves left, and it."""
+    """Cut a source line around the first span that is marked below it.
+
+    Return the number of columns that it moves to the left, and the cut line.
+    """
     first = next((each for each in marks if each is not None), None)
     start, end = (0, 0) if first is None else (len(first[2]), len(first[2]) + len(first[3]))
     left = 0 if end < room else max(0, min(start - room // 4, len(code) - room))

@@ -9,7 +9,7 @@ from datetime import date, time, timedelta
 from decimal import Decimal
 from typing import Any
 
-from vesper.api.explain import with_element
+from vesper.api.explain import broken_values, shown_ending, shown_problems
 from vesper.api.problems import describe_problems
 from vesper.cli.output.value_lines import value_lines
 from vesper.compiler import Compiled
@@ -38,23 +38,34 @@ def span_of(source: SourceFile, place: Place) -> Span:
     return Span(source.offset(place.line, place.column), source.offset(place.end_line, place.end_column))
 
 
-def outcome_lines(compiled: Compiled, outcome: Outcome, inputs: Mapping[str, object], why: Sequence[str] = ()) -> str:
-    """Render an outcome on several lines; `why` has details of the Host about a failure or a refusal."""
+def outcome_lines(
+    compiled: Compiled,
+    outcome: Outcome,
+    inputs: Mapping[str, object],
+    why: Sequence[str] = (),
+    reveals: bool = False,
+) -> str:
+    """Render an outcome on several lines; `why` has details of the Host about a failure or a refusal.
+
+    Sensitive values in messages are masked, unless the caller `reveals` them.
+    """
     node, source = compiled.node, compiled.source
+    if isinstance(outcome, EngineFault) or (isinstance(outcome, Failed) and outcome.at is not None):
+        outcome = outcome if reveals else shown_ending(compiled, outcome)
     match outcome:
         case Returned(value):
             return "\n".join(value_lines(value))
         case DeclaredError(value):
             return "\n".join([f"error: {node.node_id} ended with a declared error", *value_lines(value)])
-        case ContractBroken(phase, index, values):
+        case ContractBroken(phase, index):
             clause = dict(node.phases())[phase][index]
-            shown = with_element(node, clause, values, {name: show(value) for name, value in values.items()})
-            footer = [f"{name} is {value}" for name, value in shown.items()]
+            footer = [f"{name} is {value}" for name, value in broken_values(compiled, outcome, reveals).items()]
             label = Label(span_of(source, clause.holds.place), "does not hold")
             return render_excerpt(source, f"error: {phase} broken: `{clause.text}`", label, (), footer)
         case Failed(code, None, problems):
             lines = [f"error: {code}: the inputs do not fit {node.node_id}"]
-            return "\n".join([*lines, *(f"  {line}" for line in describe_problems(node, problems, inputs))])
+            described = (describe_problems if reveals else shown_problems)(node, problems, inputs)
+            return "\n".join([*lines, *(f"  {line}" for line in described)])
         case Failed(code, at, _):
             assert at is not None
             place = node.expressions()[at].place
@@ -137,7 +148,10 @@ def json_value(value: object, type_: Type | None = None) -> Any:
 
 
 def _json_map(entries: dict[Any, Any]) -> Any:
-    """Entries whose values are in their JSON form: an object where the keys are texts, otherwise pairs."""
+    """Return entries as an object if their keys are texts, otherwise as pairs.
+
+    The values are in their JSON form already.
+    """
     if all(isinstance(key, str) for key in entries):
         return entries
     return [[_untyped_json(key), found] for key, found in entries.items()]

@@ -17,14 +17,15 @@ _MIN_COLUMNS_WITH_BAR = 60
 
 Item = TypeVar("Item")
 
-after_fork.register(order=after_fork.Order.OUTPUT, after_in_child=LIVE_LINE.forget)
+after_fork.register(order=after_fork.Order.OUTPUT, after_in_child=LIVE_LINE.reset_after_fork)
 
 
 class Progress:
-    """A line with the share done, the time since the start and the time left, redrawn four times a second.
+    """A line with the share done, the elapsed time and the time left.
 
-    A thread draws it, so it moves during a step of any length. Work that takes less than half a second draws nothing.
-    `total` is a number of steps; a float is no count and is not shown; None is for work of unknown length.
+    A thread redraws it four times a second, so it moves during a step of any length. Work that takes less than half a
+    second draws nothing. `total` is a number of steps; a float is no count and is not shown; None is for work of
+    unknown length.
     """
 
     def __init__(self, label: str, total: int | float | None) -> None:  # noqa: PYI041  # an int is shown

@@ -1,4 +1,4 @@
-"""The only way of text to a terminal: escapes control characters of values, adds colours, wraps long lines.
+"""Output to a terminal: escapes control characters of values, adds colours, wraps long lines.
 
 Names and values may hold escape sequences that rewrite a terminal or a log. `escaped_output` replaces standard output
 and standard error for the time of a command, so a command cannot forget to escape. `style` and `control` mark our own
@@ -45,17 +45,17 @@ def style(text: str, *names: str) -> str:
 
 
 def control(name: str) -> str:
-    """Return the mark of a sequence of ours: a colour, `restart-line` or `clear-screen`."""
+    """Return the placeholder of a terminal sequence: a colour, `restart-line` or `clear-screen`."""
     assert name in _SEQUENCES
     return f"\x00{_WORD}:{name}\x00"
 
 
 def escape(text: str) -> str:
     """Return a text with every unsafe character escaped, in a form that keeps JSON valid."""
-    return _UNSAFE.sub(lambda found: _escaped(ord(found[0])), text)
+    return _UNSAFE.sub(lambda found: _escape_code(ord(found[0])), text)
 
 
-def _escaped(code: int) -> str:
+def _escape_code(code: int) -> str:
     return f"\\x{code:02x}" if code < 0x20 else f"\\u{code:04x}"
 
 
@@ -69,14 +69,18 @@ def has_colours(stream: TextIO) -> bool:
 
 
 def columns() -> int:
-    """Return the width for output, from 40 to 200: of `COLUMNS`, else of the terminal; 100 without a terminal."""
+    """Return the width for output, from 40 to 200.
+
+    It is that of `COLUMNS`, else of the terminal; 100 without a terminal.
+    """
     return max(_MIN_COLUMNS, min(_MAX_COLUMNS, shutil.get_terminal_size((_DEFAULT_COLUMNS, 24)).columns))
 
 
 def wrap_line(line: str, width: int) -> str:
-    """Break a line between words; the rest is indented to its last column, or by two more than its start.
+    """Break a line between words, and indent the rest.
 
-    A word that is longer than the width, such as a path, stays in one piece.
+    The rest begins at the last column of the line, or two columns after its start. A word that is longer than the
+    width, such as a path, stays in one piece.
     """
     from vesper.language.diagnostics.excerpt import (
         display_width,
@@ -129,8 +133,11 @@ class LiveLine:
                 self._is_drawn = False
                 self._write(_ERASE_LINE)
 
-    def forget(self) -> None:
-        """Give a forked process, in which no thread draws, a lock that is free."""
+    def reset_after_fork(self) -> None:
+        """Reset the lock and the drawn state in a forked process.
+
+        No thread there would release a lock that another thread holds.
+        """
         self.lock = threading.RLock()
         self._is_drawn = False
 
@@ -145,7 +152,7 @@ LIVE_LINE = LiveLine()
 
 
 class EscapedStream:
-    """A text stream that escapes what it is given; our own marks become sequences, or nothing."""
+    """A text stream that escapes all text; marks of `style` and `control` become sequences, or nothing."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
@@ -197,7 +204,7 @@ def escaped_output() -> Iterator[None]:
 
 
 def keep_lines() -> None:
-    """Leave lines of standard output as they are: code and documents, which may be copied from a terminal."""
+    """Do not wrap lines of standard output: code and documents may be copied from a terminal."""
     if isinstance(sys.stdout, EscapedStream):
         sys.stdout.is_wrapped = False
 

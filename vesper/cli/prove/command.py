@@ -94,7 +94,7 @@ def command(
         _check(run, nodes, root, is_complete=not paths, no_cache=no_cache)
     else:
         with Progress("proving", len(nodes)) as progress:
-            for compiled in progress.over(_Named(each) for each in nodes):
+            for compiled in progress.over(_NodeLabel(each) for each in nodes):
                 proof = _prove(compiled.node, time_limit, no_cache)
                 run.add(compiled.node, proof)
                 if style == "text":
@@ -106,7 +106,7 @@ def command(
     sys.exit(WRONG_INPUT if run.is_failed else FINE)
 
 
-class _Named:
+class _NodeLabel:
     """A node that progress shows by its id."""
 
     def __init__(self, node: Compiled) -> None:
@@ -163,13 +163,13 @@ def _check(run: ProveResults, nodes: list[Compiled], root: Path, is_complete: bo
         return proof
 
     with Progress("checking proofs", len(nodes)) as progress:
-        run.lost = lost_proofs(saved, _advancing(nodes, progress), prove, is_complete)
+        run.lost = lost_proofs(saved, _with_progress(nodes, progress), prove, is_complete)
     run.saved = sum(len(each.proven) for each in saved.nodes.values())
     run.is_check = True
 
 
-def _advancing(nodes: list[Compiled], progress: Progress) -> Iterator[Compiled]:
-    for named in progress.over(_Named(each) for each in nodes):
+def _with_progress(nodes: list[Compiled], progress: Progress) -> Iterator[Compiled]:
+    for named in progress.over(_NodeLabel(each) for each in nodes):
         yield named.node
 
 

@@ -46,7 +46,10 @@ GROUPS = (("clauses", (CLAUSE,)), ("operations", (OPERATION,)), ("tables", (COMP
 
 
 def node_text(compiled: Compiled, proof: NodeProof, shows_all: bool) -> str:
-    """Return the results of a node: counts, then what is refuted or unknown, or with `shows_all` every claim."""
+    """Return the results of a node as text: counts, then the listed claims.
+
+    `shows_all` also lists proven and unknown claims, except those of conditions.
+    """
     blocks = [_headline(proof)]
     blocks += [_block(compiled, each) for each in proof.results if _is_listed(each, shows_all)]
     return "\n".join(blocks)

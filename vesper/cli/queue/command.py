@@ -1,4 +1,4 @@
-"""`vesper queue`: queued runs, dead letters, and what a person changes about them."""
+"""`vesper queue`: queued runs, dead letters, and the changes that a person makes to them."""
 
 from __future__ import annotations
 

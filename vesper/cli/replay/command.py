@@ -136,7 +136,7 @@ def _rerun(
     saves: bool,
     yes: bool,
 ) -> int:
-    """Rerun once as `--from` and `--set` say, print the result, and return the exit code."""
+    """Rerun once with `--from` and `--set`, print the result, and return the exit code."""
     steps = []
     for text in settings:
         change, step = read_setting(session.trace, session.compiled, text)

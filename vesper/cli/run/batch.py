@@ -88,15 +88,15 @@ def _job(compiled: Compiled, program: Program, table: Path, out: Path, options: 
         out,
         compiled.node.node_id,
         compiled.semantic_hash,
-        identity_of(node, options, decimals),
+        job_options(node, options, decimals),
         scalar_text(read_start(options.start)),
         _runner(node, options, decimals),
         rows_a_part=jobs.ROWS_A_PART,
     )
 
 
-def identity_of(node: Batch, options: RunOptions, decimals: Decimals) -> dict[str, Any]:
-    """Return the options that a continued job must have too."""
+def job_options(node: Batch, options: RunOptions, decimals: Decimals) -> dict[str, Any]:
+    """Return the options that must be equal when a job is continued."""
     limits = node.limits
     assert limits is not None
     return {

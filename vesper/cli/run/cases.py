@@ -37,13 +37,13 @@ def run_case(compiled: Compiled, options: RunOptions) -> int:
         outcomes[name] = done.outcome
         requests = [f"{each.path}  {each.effect} {show(dict(each.arguments))}" for each in done.requests]
     if options.style == "json":
-        print_json(compiled, outcomes)
+        print_json(compiled, outcomes, reveals=True)  # the node has the values of its cases
     else:
         for number, line in enumerate(requests, start=1):
             click.echo(f"{number}. {line}")
         for name, outcome in outcomes.items():
             title = "" if len(outcomes) == 1 else f"{engine_label(name)}:\n"
-            click.echo(title + outcome_text(compiled, outcome, case.inputs, limits))
+            click.echo(title + outcome_text(compiled, outcome, case.inputs, limits, reveals=True))
     return _exit_code(case, outcomes)
 
 

@@ -23,8 +23,10 @@ def command(context: click.Context, /, **given: Any) -> None:
     engine performs them, and the second one receives the recorded answers. With `--engine auto` the run is routed like
     a request of a service: the mode of the node selects the engine, and the comparison counts as evidence.
 
-    `--record` writes the run as a case to paste into the node, or to replay (`vesper.testing.Replay`); sensitive inputs
-    are masked, and secrets appear as `secret:NAME`. `--trace` prints the id of a trace for `vesper replay`.
+    `--record` writes the run as a case to paste into the node, or to replay (`vesper.testing.Replay`); sensitive values
+    become placeholders of the same shape, and secrets appear as `secret:NAME`. Error messages and `--explain` mask
+    sensitive values. `--reveal` writes and prints them as they are. `--trace` prints the id of a trace for
+    `vesper replay`.
 
     A scalar input is spelled as in a node (`-i amount=9.99`), a list, map or record as JSON (`-i 'tags=["a", "b"]'`).
     `--json` takes all inputs as one object; its numbers are exact. `--format json` prints values in the same form, so
@@ -55,7 +57,7 @@ def command(context: click.Context, /, **given: Any) -> None:
     inputs, unread = read_inputs(compiled, options.pairs, options.json_file)
     now = read_start(options.start)
     if unread:
-        sys.exit(print_refusal(compiled, options.engines, inputs, unread, options.style))
+        sys.exit(print_refusal(compiled, options.engines, inputs, unread, options.style, options.reveal))
     sys.exit(_run(RunRequest(compiled, inputs, now, options)))
 
 

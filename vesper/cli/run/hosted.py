@@ -16,7 +16,7 @@ from vesper.cli.exits import OUR_BUG, WRONG_INPUT
 from vesper.cli.journal.open_journal import read_journal_settings, report_journal_errors
 from vesper.cli.load_node import load_programs
 from vesper.cli.output.outcomes import json_text
-from vesper.cli.run.options import RunRequest
+from vesper.cli.run.options import RunOptions, RunRequest
 from vesper.cli.run.output import exit_code, outcome_text, outcomes_document, print_explanation
 from vesper.compiler import Compiled
 from vesper.effects.settings import ConfigError
@@ -25,6 +25,7 @@ from vesper.engines.outcome import Denied, Failed, Outcome, Returned
 from vesper.host.host import Host
 from vesper.host.in_doubt import InDoubt
 from vesper.host.keyed_runs import outcome_with_reason
+from vesper.host.masking import SENSITIVE, is_sensitive
 from vesper.host.plans import MachineConflict
 from vesper.host.prepared import Prepared, Ran
 from vesper.host.waiting import RunWaits
@@ -70,9 +71,7 @@ def run_with_effects(request: RunRequest) -> int:
         request.inputs,
         request.now,
         options.limits,
-        options.config,
-        options.record,
-        options.waits,
+        options,
     )
     leader = options.engines[0]
     explanation = None
@@ -95,7 +94,7 @@ def run_with_effects(request: RunRequest) -> int:
 
 
 def _print_json(request: RunRequest, ran: HostedRun, leader: str, explanation: Explanation | None) -> None:
-    document = outcomes_document(request.compiled, {leader: ran.outcome}, ran.why)
+    document = outcomes_document(request.compiled, {leader: ran.outcome}, ran.why, request.options.reveal)
     if explanation is not None:
         document["explanation"] = explanation.to_json()
     document["execution"] = ran.execution
@@ -110,7 +109,8 @@ def _print_json(request: RunRequest, ran: HostedRun, leader: str, explanation: E
 
 def _print_text(request: RunRequest, ran: HostedRun, leader: str) -> None:
     is_error = not isinstance(ran.outcome, Returned)
-    text = outcome_text(request.compiled, ran.outcome, request.inputs, request.options.limits, ran.why)
+    options = request.options
+    text = outcome_text(request.compiled, ran.outcome, request.inputs, options.limits, ran.why, options.reveal)
     click.echo(text, err=is_error)
     click.echo(f"\nexecution {ran.execution}", err=is_error)
     if ran.trace_id is not None and not isinstance(ran.outcome, Returned | Denied):
@@ -140,20 +140,19 @@ def run_hosted(
     inputs: Mapping[str, object],
     now: datetime,
     limits: Limits,
-    config: Path | None,
-    record: Path | None = None,
-    waits: bool = False,
+    options: RunOptions,
 ) -> HostedRun:
     """Run the node on the first engine; the others receive its records and perform nothing.
 
-    `record` is the file for the run as a test case. Raises `RunWaits` unless the command `waits` for the end.
+    Raises `RunWaits` unless the command waits for the end.
     """
     leader, *followers = programs
+    record = options.record
     not_recorded = None
     begun: list[Running] = []
-    with host_or_exit(config) as real:
+    with host_or_exit(options.config) as real:
         try:
-            host = real if record is None else Recorder(real, record)
+            host = real if record is None else Recorder(real, record, reveals=options.reveal)
             prepared = host.prepare(compiled, programs[leader], leader)
             if not prepared.refused:  # a refused run performs nothing
                 real.check_equipped(compiled.node, prepared.plans)
@@ -164,7 +163,7 @@ def run_hosted(
                     raise
                 ran, not_recorded = problem.ran, str(problem)
             except RunWaits as wait:
-                if not waits:
+                if not options.waits:
                     raise
                 click.echo(f"{wait.description} (execution {wait.execution})", err=True)
                 ran = _wait_for_end(real, wait.execution)
@@ -175,7 +174,7 @@ def run_hosted(
             if followers and is_known:
                 entries = [each.entry for each in stored]
                 followed = {name: follow(programs[name], entries, limits) for name in followers}
-            why = tuple(_explain(ran.outcome, prepared, real))
+            why = tuple(_explain(ran.outcome, prepared, real, options.reveal))
         except InDoubt as doubt:
             raise click.ClickException(f"{doubt}; `vesper journal list --status in_doubt` lists such runs") from None
         except (JournalError, ConfigError, NotRecorded, MachineConflict) as problem:
@@ -204,11 +203,12 @@ def _interruption_text(begun: Sequence[Running]) -> str:
     )
 
 
-def _explain(outcome: Outcome, prepared: Prepared, host: Host) -> Iterator[str]:
+def _explain(outcome: Outcome, prepared: Prepared, host: Host, reveals: bool) -> Iterator[str]:
     """Yield details that engines do not have: the message of a failed request, the reasons of each refusal."""
     match outcome:
         case Failed() if outcome.why:
-            yield outcome.why
+            # The message may repeat any part of the request and of its answer.
+            yield outcome.why if reveals or not is_sensitive(prepared.compiled) else SENSITIVE
         case Denied():
             yield from (f"{capability}: {why}" for capability, why in prepared.refused.items())
             path = host.config.path

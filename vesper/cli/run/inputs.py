@@ -45,7 +45,7 @@ Unread: TypeAlias = dict[str, tuple[Problem, ...]]
 def read_inputs(
     compiled: Compiled, pairs: tuple[str, ...], json_file: TextIO | None
 ) -> tuple[dict[str, object], Unread]:
-    """Return the given inputs by their inside names, and why some are no values of their types.
+    """Return the given inputs by their inside names, and the problems of those that cannot be read.
 
     A JSON file has outside names; `--input` takes the name in the node. An unknown name is kept: it is reported
     together with all other inputs that do not fit.
@@ -68,8 +68,18 @@ def read_inputs(
     return inputs, unread
 
 
-def print_refusal(compiled: Compiled, names: list[str], inputs: dict[str, object], unread: Unread, style: str) -> int:
-    """Print every problem of the inputs in one list: unreadable texts, and what an engine would refuse."""
+def print_refusal(
+    compiled: Compiled,
+    names: list[str],
+    inputs: dict[str, object],
+    unread: Unread,
+    style: str,
+    reveals: bool = False,
+) -> int:
+    """Print every problem of the inputs in one list.
+
+    These are unreadable texts, and inputs that an engine would refuse.
+    """
     declared = [each for each in compiled.node.declared_inputs if each[0] not in unread]
     _, others = accept_inputs(declared, {name: each for name, each in inputs.items() if name not in unread})
     order = [each.name for each in compiled.node.inputs]
@@ -77,9 +87,10 @@ def print_refusal(compiled: Compiled, names: list[str], inputs: dict[str, object
     found.sort(key=lambda each: order.index(name) if (name := _input_name(each)) in order else len(order))
     outcomes: dict[str, Outcome] = {name: Failed(ErrorCode.BAD_INPUT, None, tuple(found)) for name in names}
     if style == "json":
-        print_json(compiled, outcomes)
+        print_json(compiled, outcomes, reveals=reveals)
     else:
-        click.echo(outcome_lines(compiled, next(iter(outcomes.values())), inputs), err=True)
+        refusal = next(iter(outcomes.values()))
+        click.echo(outcome_lines(compiled, refusal, inputs, reveals=reveals), err=True)
     return WRONG_INPUT
 
 

@@ -79,6 +79,7 @@ run_options = apply_options(
         metavar="FILE",
         help="Write the run with its requests and answers to FILE, as a test case.",
     ),
+    click.option("--reveal", is_flag=True, help="Show sensitive values in error messages, --explain and --record."),
     click.option("--wait", "waits", is_flag=True, help="Stay until a run that waits has ended."),
     click.option("--trace", "is_traced", is_flag=True, help="Keep a trace of the run and print its id."),
     click.option(
@@ -139,6 +140,7 @@ class RunOptions:
     case_name: str | None
     config: Path | None
     record: Path | None
+    reveal: bool
     waits: bool
     is_traced: bool
     is_explained: bool
@@ -228,6 +230,7 @@ def _check_batch(context: click.Context) -> None:
         "json_file": "--json",
         "case_name": "--case",
         "record": "--record",
+        "reveal": "--reveal",
         "is_traced": "--trace",
         "config": "--config",
     }.items():

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from vesper.api.explain import shown_ending
 from vesper.cli.engine_names import engine_label
 from vesper.cli.exits import FINE, OUR_BUG, WRONG_INPUT
 from vesper.cli.output.outcomes import json_text, outcome_json, outcome_lines
@@ -44,7 +45,12 @@ def exit_code(outcomes: Mapping[str, Outcome]) -> int:
 
 
 def outcome_text(
-    compiled: Compiled, outcome: Outcome, inputs: Mapping[str, object], limits: Limits, why: Sequence[str] = ()
+    compiled: Compiled,
+    outcome: Outcome,
+    inputs: Mapping[str, object],
+    limits: Limits,
+    why: Sequence[str] = (),
+    reveals: bool = False,
 ) -> str:
     """Render an outcome as text; a limit with its origin and how to raise it."""
     match outcome:
@@ -66,14 +72,18 @@ def outcome_text(
                 "  raise the limit with --seconds, or omit it to limit the run by its fuel alone"
             )
         case _:
-            return outcome_lines(compiled, outcome, inputs, why)
+            return outcome_lines(compiled, outcome, inputs, why, reveals)
 
 
-def outcomes_document(compiled: Compiled, outcomes: Mapping[str, Outcome], why: Sequence[str] = ()) -> dict[str, Any]:
+def outcomes_document(
+    compiled: Compiled, outcomes: Mapping[str, Outcome], why: Sequence[str] = (), reveals: bool = False
+) -> dict[str, Any]:
+    """Return the outcomes as JSON; sensitive values in errors are masked, unless the caller `reveals` them."""
+    shown = outcomes if reveals else {name: shown_ending(compiled, each) for name, each in outcomes.items()}
     document: dict[str, Any] = {
         "node": compiled.node.node_id,
         "semantic_hash": compiled.semantic_hash,
-        "outcomes": {name: outcome_json(compiled.node, outcome) for name, outcome in outcomes.items()},
+        "outcomes": {name: outcome_json(compiled.node, outcome) for name, outcome in shown.items()},
     }
     return {**document, "why": list(why)} if why else document
 
@@ -83,8 +93,9 @@ def print_json(
     outcomes: Mapping[str, Outcome],
     trace_id: str | None = None,
     explanation: Explanation | None = None,
+    reveals: bool = False,
 ) -> None:
-    document = outcomes_document(compiled, outcomes)
+    document = outcomes_document(compiled, outcomes, reveals=reveals)
     if explanation is not None:
         document["explanation"] = explanation.to_json()
     if trace_id is not None:
@@ -95,7 +106,7 @@ def print_json(
 
 
 def print_wait(waits: RunWaits, style: str) -> None:
-    """Print what a run waits for and how it continues."""
+    """Print the wait of a run, and how the run continues."""
     if style == "json":
         due = None if waits.due_us is None else moment_json(waits.due_us)
         document = {"node": waits.node_id, "status": "waiting", "execution": waits.execution, "step": waits.path}
@@ -121,12 +132,13 @@ def print_both(
     inputs: dict[str, object],
     now: datetime,
     limits: Limits,
+    reveals: bool = False,
 ) -> None:
     """Print the outcome of each engine, whether they agree, and the time of a call."""
     click.echo(f"{compiled.node.node_id}  semantic hash {compiled.semantic_hash[:12]}\n")
     for name, outcome in outcomes.items():
         click.echo(f"{engine_label(name)}:")
-        click.echo(outcome_text(compiled, outcome, inputs, limits) + "\n")
+        click.echo(outcome_text(compiled, outcome, inputs, limits, reveals=reveals) + "\n")
     if has_timed_out(outcomes):
         click.echo("the time limit was hit, so the outcomes cannot be compared")
         return

@@ -14,7 +14,7 @@ from vesper.batch.job import Progress
 from vesper.batch.partitioned_job import PartitionedJob, Work, is_file_name, run_here
 from vesper.batch.partitions import FinishedPart, Partition, find_inputs, run_partition
 from vesper.batch.table import Form, Wanted
-from vesper.cli.run.batch import identity_of, read_decimals
+from vesper.cli.run.batch import job_options, read_decimals
 from vesper.cli.run.inputs import read_start
 from vesper.cli.run.options import RunOptions
 from vesper.values.model import scalar_text
@@ -43,7 +43,7 @@ def run_partitions(
         kind,
         node.compiled.node.node_id,
         node.compiled.semantic_hash,
-        identity_of(node, options, wanted.decimals),
+        job_options(node, options, wanted.decimals),
         scalar_text(start),
         rows,
     )

@@ -32,12 +32,12 @@ def run_pure(request: RunRequest) -> int:
     if options.style == "md":
         pass  # the explanation has the outcome
     elif options.style == "json":
-        print_json(compiled, outcomes, trace_id, explanation)
+        print_json(compiled, outcomes, trace_id, explanation, options.reveal)
     elif options.engine == BOTH:
-        print_both(compiled, programs, outcomes, inputs, now, limits)
+        print_both(compiled, programs, outcomes, inputs, now, limits, options.reveal)
     else:
         (outcome,) = outcomes.values()
-        text = outcome_text(compiled, outcome, inputs, limits)
+        text = outcome_text(compiled, outcome, inputs, limits, reveals=options.reveal)
         click.echo(text, err=not isinstance(outcome, Returned))
     print_explanation(explanation, options.style)
     if options.style == "text" and trace_id is not None:

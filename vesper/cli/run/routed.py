@@ -71,7 +71,7 @@ def run_routed(request: RunRequest) -> int:
 
             programs = {AUTO: run.program}
             inputs, now, limits = request.inputs, request.now, options.limits
-            ran = run_hosted(compiled, programs, inputs, now, limits, options.config, waits=options.waits)
+            ran = run_hosted(compiled, programs, inputs, now, limits, options)
             outcome, execution, why = ran.outcome, ran.execution, ran.why
     explanation = None
     if options.is_explained:
@@ -79,7 +79,7 @@ def run_routed(request: RunRequest) -> int:
 
         explanation = explain_run(request, options.limits, execution)
     if options.style == "json":
-        document = outcomes_document(compiled, {AUTO: outcome}, why)
+        document = outcomes_document(compiled, {AUTO: outcome}, why, options.reveal)
         if explanation is not None:
             document["explanation"] = explanation.to_json()
         document |= {"mode": run.mode.value, "divergences": run.divergences}
@@ -94,7 +94,9 @@ def _print_text(
     request: RunRequest, run: RoutedRun, outcome: Outcome, execution: str | None, why: tuple[str, ...]
 ) -> None:
     is_error = not isinstance(outcome, Returned)
-    click.echo(outcome_text(request.compiled, outcome, request.inputs, request.options.limits, why), err=is_error)
+    options = request.options
+    text = outcome_text(request.compiled, outcome, request.inputs, options.limits, why, options.reveal)
+    click.echo(text, err=is_error)
     click.echo("\n" + run.text, err=is_error)
     if execution is not None:
         click.echo(f"execution {execution}", err=is_error)

@@ -33,7 +33,7 @@ def run_traced(
     with report_trace_errors():
         # The store opens before the run, so that a run whose trace cannot be kept does not start.
         settings = read_journal_settings(config, None)
-        store = TraceStore(settings.tracing(), Performers(replace(settings, modules=()), {}).key_ring())
+        store = TraceStore(settings.trace_settings(), Performers(replace(settings, modules=()), {}).key_ring())
         traces = {
             engine: record_trace(compiled, program, engine, name, inputs, now, limits=limits)
             for engine, program in programs.items()

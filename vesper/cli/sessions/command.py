@@ -1,4 +1,4 @@
-"""`vesper sessions`: conversations that are kept."""
+"""`vesper sessions`: stored conversations."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from vesper.migration.stores.overview import (
     PathOverview,
     confidence_text,
     fleet,
-    lacking,
+    missing_texts,
     running_mode,
     statistics,
 )
@@ -302,7 +302,7 @@ def _node_json(each: NodeOverview, highest: Mode | None, now_us: int) -> dict[st
         "unknown": state.unknown,
         "attempt": state.attempt,
         "open": len(state.open),
-        "missing": lacking(state, highest),
+        "missing": missing_texts(state, highest),
         "next": None if found is None else {**asdict(found), "mode": found.mode.value},
         "pin": None
         if pin is None

@@ -172,7 +172,7 @@ def is_wanted(wanted: str | None, name: str) -> bool:
     return wanted is None or wanted.casefold() in name.casefold()
 
 
-def _below(run: _Results, result: NodeResult) -> str | None:
+def _coverage_message(run: _Results, result: NodeResult) -> str | None:
     """Return the message about a node that misses `--min-coverage`."""
     if run.min_coverage is None or result.coverage_percent >= run.min_coverage:
         return None
@@ -182,7 +182,11 @@ def _below(run: _Results, result: NodeResult) -> str | None:
 def _exit_code(run: _Results, require_cases: bool) -> int:
     if any(result.is_our_bug for result in run.results):
         return OUR_BUG
-    is_wrong = run.refused or (require_cases and run.without_cases) or any(_below(run, each) for each in run.results)
+    is_wrong = (
+        run.refused
+        or (require_cases and run.without_cases)
+        or any(_coverage_message(run, each) for each in run.results)
+    )
     return WRONG_INPUT if is_wrong or not all(result.passed for result in run.results) else FINE
 
 
@@ -212,7 +216,7 @@ def _print_node(result: NodeResult, run: _Results) -> None:
         click.echo(f"        {line}")
     for note in () if report is None else notes(compiled, report):
         click.echo(f"        note: {note}")
-    below = _below(run, result)
+    below = _coverage_message(run, result)
     if below is not None:
         click.echo(click.style(below, fg="red", bold=True), err=True)
 
@@ -356,7 +360,7 @@ def _junit(run: _Results, require_cases: bool) -> str:
             tests.append(("cases", "error: the node has no cases"))
         uncovered = uncovered_lines(result.compiled.source.path, result.uncovered, len(result.uncovered))
         if run.min_coverage is not None:
-            below = _below(run, result)
+            below = _coverage_message(run, result)
             tests.append(("coverage", None if below is None else "\n".join([below, *uncovered])))
         suite = _add_suite(suites, result.compiled.node.node_id, result.compiled.source.path, tests)
         _add_coverage(suite, len(result.branches), result.branches_total, uncovered)

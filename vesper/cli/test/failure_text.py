@@ -13,7 +13,8 @@ from vesper.language.diagnostics.diagnostic import Label
 from vesper.language.diagnostics.excerpt import display_width, render_excerpt
 from vesper.values.model import Value, printable, same, show
 from vesper.verify.claims import ClaimResult
-from vesper.verify.node_tests import PROMISES, CaseAnswer, CaseResult, PropertyFailure, PropertyReport
+from vesper.verify.differential.verifier import steps_by_expression
+from vesper.verify.node_tests import PROMISES, CaseAnswer, CaseResult, FailedExample, PropertyFailure, PropertyReport
 
 _OUR_BUG = "this is a bug in Vesper, not in your node; please report it"
 
@@ -149,13 +150,27 @@ def notes(compiled: Compiled, report: PropertyReport) -> list[str]:
     if failed and node.is_pure():
         listed = ", ".join(f"{kind.removeprefix('failed ')} {count}" for kind, count in sorted(failed.items()))
         found.append(f"{sum(failed.values())} of {report.examples} examples failed: {listed}")
+    if report.first_failed is not None:
+        found[-1] += f"; {_failed_text(compiled, report.first_failed)}"
     if report.given_up:
         found.append(f"{report.given_up} executions were stopped: they requested more than 1,000 effects")
     return found
 
 
+def _failed_text(compiled: Compiled, failed: FailedExample) -> str:
+    node, at = compiled.node, failed.at
+    assert at is not None, "a failure without a place refuses its inputs, which are no example"
+    step = steps_by_expression(node).get(at)
+    where = f"line {node.expressions()[at].place.line}" + ("" if step is None else f", step `{step}`")
+    inputs = ", ".join(f"{name}={_cut(show(value))}" for name, value in failed.inputs.items())
+    return f"the first is {failed.code} in {where}, shortest such input: {inputs or 'none'}"
+
+
 def _plain(value: object) -> str:
-    shown = printable(value) if isinstance(value, str) else show(value)
+    return _cut(printable(value) if isinstance(value, str) else show(value))
+
+
+def _cut(shown: str) -> str:
     return shown if len(shown) <= 100 else shown[:97] + "..."
 
 

@@ -65,7 +65,7 @@ def command() -> None:
 def list_command(root: Path, config: Path | None, style: str) -> None:
     """List the topics and their consumer groups."""
     with _open_host(config) as host:
-        _print_lines(overview(host, _declared(root)), style)
+        _print_lines(overview(host, _find_handlers(root)), style)
 
 
 @command.command("show")
@@ -76,7 +76,7 @@ def list_command(root: Path, config: Path | None, style: str) -> None:
 def show_command(topic: str, root: Path, config: Path | None, style: str) -> None:
     """Show the consumer groups of a topic."""
     with _open_host(config) as host:
-        lines = [each for each in overview(host, _declared(root)) if each.topic == topic]
+        lines = [each for each in overview(host, _find_handlers(root)) if each.topic == topic]
     if not lines:
         raise click.ClickException(f"no topic `{printable(topic)}`: `vesper topics list` lists them")
     _print_lines(lines, style)
@@ -141,7 +141,7 @@ def requeue_command(
     """Publish dead letters again, at the end of their topic. Their attempts start anew."""
     who, is_failed = by or current_user(), False
     with _open_host(config) as host:
-        for letter in _selected(host, topic, group, ids, is_all):
+        for letter in _select_letters(host, topic, group, ids, is_all):
             try:
                 new_id = TopicRecords(host).requeue(letter, who, why or "")
                 click.echo(f"{printable(letter.id)} is published again as {printable(new_id)}")
@@ -161,7 +161,7 @@ def drop_command(
     """Delete dead letters, permanently."""
     who = by or current_user()
     with _open_host(config) as host:
-        letters = _selected(host, topic, group, ids, is_all)
+        letters = _select_letters(host, topic, group, ids, is_all)
         if not yes:
             click.confirm(f"delete {number(len(letters), 'dead letter')} permanently?", abort=True)
         for letter in letters:
@@ -182,7 +182,7 @@ def _open_host(config: Path | None) -> Iterator[Host]:
             host.close()
 
 
-def _declared(root: Path) -> list[tuple[str, EventsField]]:
+def _find_handlers(root: Path) -> list[tuple[str, EventsField]]:
     """Return the event handlers of a folder that consume topics; a faulty one is reported and left out."""
     found: list[tuple[str, EventsField]] = []
     try:
@@ -201,7 +201,7 @@ def _declared(root: Path) -> list[tuple[str, EventsField]]:
     return found
 
 
-def _selected(host: Host, topic: str, group: str | None, ids: Sequence[str], is_all: bool) -> list[Letter]:
+def _select_letters(host: Host, topic: str, group: str | None, ids: Sequence[str], is_all: bool) -> list[Letter]:
     if bool(ids) == is_all:
         raise click.UsageError("name the ids of dead letters, or --all: `vesper topics dead TOPIC` lists them")
     letters = TopicRecords(host).letters(topic, group)

@@ -165,13 +165,13 @@ def export_command(
     if output is None:
         click.echo(text, nl=False)
         return
-    with _writing(output):
+    with _report_write_errors(output):
         create_text(output, text, is_private=True)
     click.echo(f"wrote {output}")
 
 
 @contextmanager
-def _writing(output: Path) -> Iterator[None]:
+def _report_write_errors(output: Path) -> Iterator[None]:
     """End the command where a new file cannot be written."""
     try:
         yield
@@ -186,7 +186,7 @@ def _write_calls(traces: list[Trace], output: Path | None) -> None:
 
     if output is None:
         raise click.UsageError("SQLite is written to a file: name it with --output")
-    with _writing(output):
+    with _report_write_errors(output):
         count = write_sqlite(traces, output)
     click.echo(f"wrote {number(count, 'record')} to {output}")
 

@@ -51,7 +51,7 @@ def traces_of(settings: Config) -> Iterator[Traces]:
     performers = Performers(replace(settings, modules=()), {})
     journal = None if missing_file(settings) is not None else performers.open_journal()
     try:
-        yield Traces(TraceStore(settings.tracing(), performers.key_ring()), journal)
+        yield Traces(TraceStore(settings.trace_settings(), performers.key_ring()), journal)
     finally:
         if journal is not None:
             journal.close()

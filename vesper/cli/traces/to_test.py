@@ -26,7 +26,7 @@ from vesper.storage.write_file import create_text
     "--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="New file; by default standard output."
 )
 @click.option("--name", metavar="TEXT", help="Name of the case.")
-@click.option("--reveal", is_flag=True, help="Write the values of a sensitive trace to a conformance case.")
+@click.option("--reveal", is_flag=True, help="Write sensitive values as they were.")
 def to_test_command(
     trace: str,
     config: Path | None,
@@ -38,7 +38,9 @@ def to_test_command(
 ) -> None:
     """Write a trace as a test that needs neither network nor journal.
 
-    Sensitive inputs are masked in a case. A pytest consists of two files: `-o tests/test_charge.py` also writes
+    Sensitive inputs, and the sensitive parts of answers, become placeholders of the same shape; the expected outcome
+    is what the node returns on them. `--reveal` writes them as they were; a conformance case of a sensitive trace
+    requires it. A pytest consists of two files: `-o tests/test_charge.py` also writes
     `tests/test_charge.yaml`.
     """
     from vesper.replay.to_test import case_text, conformance_text, pytest_text
@@ -50,11 +52,11 @@ def to_test_command(
         if form == "conformance":
             files = {output: conformance_text(found, reveal)}
         elif form == "case":
-            files = {output: case_text(found, name)}
+            files = {output: case_text(found, name, reveals=reveal)}
         else:
             assert output is not None
             beside = output.with_suffix(".yaml")
-            cases = case_text(found, name)
+            cases = case_text(found, name, reveals=reveal)
             files = {beside: cases, output: pytest_text(found, cases, beside.name)}
     for path in files:
         if path is not None and path.exists():  # both files are written, or neither

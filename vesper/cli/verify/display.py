@@ -1,4 +1,4 @@
-"""What `vesper verify` shows while it runs: a progress bar, crashes at once, nodes in their order."""
+"""Output of a running `vesper verify`: a progress bar, crashes at once, nodes in their order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ from vesper.verify.workers.results import NodeProgress
 
 
 class Display:
-    """Saves and prints the findings of a run; other formats than text are printed at its end."""
+    """The display of a run: saves and prints its findings.
+
+    Other formats than text are printed at its end.
+    """
 
     def __init__(self, found: VerifyResults, save_to: Path, is_text: bool) -> None:
         self._found = found
@@ -111,6 +114,6 @@ class Display:
             click.echo(f"  {line}")
         for note in refusal_notes(compiled, report.broken_clauses, report.executions + report.refused):
             click.echo(f"  note: {note}")
-        below = self._found.below(verified)
+        below = self._found.coverage_message(verified)
         if below is not None:
             click.echo(below, err=True)

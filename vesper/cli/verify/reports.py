@@ -55,7 +55,7 @@ class VerifyResults:
     is_interrupted: bool = False
     relations: RelationsReport | None = None
 
-    def below(self, each: VerifiedNode) -> str | None:
+    def coverage_message(self, each: VerifiedNode) -> str | None:
         """Return the message about a node that misses the minimum."""
         percent = each.report.coverage.percent
         if self.min_coverage is None or percent >= self.min_coverage:
@@ -72,7 +72,7 @@ class VerifyResults:
 
     @property
     def passed(self) -> bool:
-        of_nodes = not self.refused and all(each.passed and self.below(each) is None for each in self.nodes)
+        of_nodes = not self.refused and all(each.passed and self.coverage_message(each) is None for each in self.nodes)
         return of_nodes and all(each.passed for each in self._campaigns) and not self.is_interrupted
 
     @property
@@ -131,6 +131,7 @@ def _node_json(each: VerifiedNode) -> dict[str, Any]:
         "not_comparable": report.not_comparable,
         "not_taken": report.refused,
         "outcomes": report.outcomes,
+        "failures": dict(sorted(report.failures.items())),
         "ways": dict(sorted(report.ways.items())),
         "cases": report.cases,
         "failed_cases": [{"case": f.case.name, "engine": f.engine} for f in report.case_failures],
@@ -248,10 +249,10 @@ def _problems(each: VerifiedNode, results: VerifyResults) -> list[_Problem]:
     for broken in report.broken:
         line = compiled.node.postconditions[broken.index].holds.place.line
         found.append(_Problem("postcondition-breaks", broken_text(compiled, broken), path, line))
-    if report.too_many_lost or report.nothing_asked:
+    if report.too_many_lost or report.is_function_unused:
         text = f"{report.not_comparable} inputs were not comparable, {report.executions} were compared"
         found.append(_Problem("not-comparable", text, path, 1))
-    below = results.below(each)
+    below = results.coverage_message(each)
     if below is not None:
         uncovered = report.coverage.uncovered
         text = "\n".join([below, *uncovered_lines(path, uncovered, len(uncovered))])

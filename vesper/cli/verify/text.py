@@ -14,7 +14,7 @@ from vesper.language.diagnostics.source import Span
 from vesper.language.ir.nodes import Raise, Require, Return
 from vesper.language.ir.statements import all_statements
 from vesper.values.model import show
-from vesper.verify.differential.verifier import BrokenPromise, CaseFailure, Difference, Report
+from vesper.verify.differential.verifier import BrokenPostcondition, CaseFailure, Difference, Report
 from vesper.verify.programs.campaign import ProgramFailure, ProgramsReport
 from vesper.verify.workers.crashes import Crash, crash_lines
 
@@ -45,7 +45,9 @@ def case_text(compiled: Compiled, failure: CaseFailure) -> str:
 
 def summary_line(report: Report, crashes: int = 0, is_given_up: bool = False) -> str:
     """Summarise one node on one line."""
-    outcomes = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in sorted(report.outcomes.items()))
+    codes = ", ".join(f"{code} {count}" for code, count in sorted(report.failures.items()))
+    shown = {kind: kind.replace("_", " ") for kind in report.outcomes} | {"failed": f"failed ({codes})"}
+    outcomes = ", ".join(f"{count} {shown[kind]}" for kind, count in sorted(report.outcomes.items()))
     coverage = report.coverage
     compared = " = ".join([*report.engines, *([report.against] if report.against else [])])
     refused = f", {report.refused} refused by the node" if report.against else ""
@@ -67,7 +69,7 @@ def _crash_verdict(crashes: int, is_given_up: bool) -> str:
 def _verdict(report: Report) -> str:
     if report.passed:
         return "agree"
-    if report.nothing_asked:
+    if report.is_function_unused:
         return "FAILED: the node refused all inputs, so nothing was compared; raise --max-examples, or add cases"
     if report.too_many_lost and not (report.differences or report.case_failures or report.broken):
         return "FAILED: more than 1 in 100 inputs could not be compared"
@@ -107,7 +109,7 @@ def crash_text(compiled: Compiled, crash: Crash, seed: int, saved: Path | None) 
     return render_excerpt(source, title, Label(Span(0, len(source.line_text(1))), place), (), footer)
 
 
-def broken_text(compiled: Compiled, broken: BrokenPromise) -> str:
+def broken_text(compiled: Compiled, broken: BrokenPostcondition) -> str:
     """Render a broken postcondition: the clause, the smallest input, and the values of its names."""
     clause = compiled.node.postconditions[broken.index]
     inputs = ", ".join(f"{name}={show(value)}" for name, value in broken.inputs.items())

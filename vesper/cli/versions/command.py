@@ -1,4 +1,4 @@
-"""`vesper versions`: names without a version, their leads, and what their candidates came to."""
+"""`vesper versions`: names without a version, their leads, and the results of their candidates."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def show_command(name: str, config: Path | None, dsn: str | None, root: Path, st
     from vesper.migration.candidates.counts import MAX_GROUPS
     from vesper.migration.candidates.overview import overview_json
 
-    with _opened(name, config, dsn, root, MAX_GROUPS) as (_, found):
+    with _open_names(name, config, dsn, root, MAX_GROUPS) as (_, found):
         pass
     click.echo(document(overview_json(found)) if style == "json" else "\n".join(detail_lines(found, now_us())))
 
@@ -153,7 +153,7 @@ def _decide(
     from vesper.migration.candidates.decisions import Order, Refused
     from vesper.migration.router.orders import decide_candidate
 
-    with _opened(name, config, dsn, root) as (opened, found):
+    with _open_names(name, config, dsn, root) as (opened, found):
         order = Order(kind, by or current_user(), why, now_us())
         try:
             text = decide_candidate(opened, found, order, compiler_of(root))
@@ -163,7 +163,7 @@ def _decide(
 
 
 @contextmanager
-def _opened(
+def _open_names(
     name: str, config: Path | None, dsn: str | None, root: Path, with_examples: int = 0
 ) -> Iterator[tuple[OpenStore, NameOverview]]:
     from vesper.migration.candidates.overview import pair_of_files, read_name

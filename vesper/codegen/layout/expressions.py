@@ -1,6 +1,6 @@
-"""Expressions as documents: which brackets may be broken, and where parentheses help.
+"""Expressions as documents: which brackets may be broken, and where parentheses are added.
 
-Every rule is one of the formatter `ruff format`; the tests hold the two equal over golden files and random nodes.
+Every rule is one of the formatter `ruff format`; tests compare both over golden files and random nodes.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def render_code(node: cst.CSTNode) -> str:
 
 
 def split_text(node: cst.BaseExpression) -> list[str]:
-    """Return the literals of a string that is written in parts."""
+    """Return the literals of a string that is written as several adjacent literals."""
     if isinstance(node, cst.ConcatenatedString):
         return [*split_text(node.left), *split_text(node.right)]
     return [render_code(node)]
@@ -92,7 +92,7 @@ class ExpressionLayout:
         return [Wrapped(self._lay_out_bare(node, "inside"), group)]
 
     def wrap_tuple(self, items: Sequence[Sequence[Document]]) -> list[Document]:
-        """A tuple without parentheses, which gets them where it must be broken."""
+        """Lay out a tuple without parentheses, which are added if it must be broken."""
         return [Wrapped(self._separate(items), self.next_id())]
 
     # -- any expression ---------------------------------------------------------------------------
@@ -103,7 +103,7 @@ class ExpressionLayout:
         return self._lay_out_bare(node, level)
 
     def _lay_out_bare(self, node: cst.BaseExpression, level: _Level) -> list[Document]:
-        """Without parentheses of its own, or with those that are the form itself."""
+        """Lay out an expression without optional parentheses; those that are part of its form remain."""
         if node in self._marked:
             return [Edge(node, is_end=False), *self._lay_out_form(node, level), Edge(node, is_end=True)]
         return self._lay_out_form(node, level)
@@ -202,7 +202,10 @@ class ExpressionLayout:
         return self._lay_out_brackets("{", self._separate(items), "}", level)
 
     def _lay_out_text(self, node: cst.ConcatenatedString) -> list[Document]:
-        """Write one string where that fits on a line, in parentheses if need be, else a line for each of its parts."""
+        """Write one string if it fits on a line, else one line for each of its parts.
+
+        Parentheses are added if needed.
+        """
         parts = split_text(node)
         whole = write_string("".join(str(literal_eval(part)) for part in parts))
         lines: list[Document] = []
@@ -245,7 +248,7 @@ class ExpressionLayout:
     # -- operators --------------------------------------------------------------------------------
 
     def _group_if_wrapped(self, parts: list[Document], level: _Level) -> list[Document]:
-        """Group the parts where they stand inside of parentheses."""
+        """Group the parts if they are inside of parentheses."""
         if level == "inside":
             return [Group(parts)]
         return [InParentheses(parts, level)] if isinstance(level, int) else parts
@@ -263,7 +266,7 @@ class ExpressionLayout:
         return [*parts, *self.lay_out(node.orelse, level)]
 
     def _lay_out_operators(self, flat: list[_Operand], level: _Level) -> list[Document]:
-        """A row of operands and operators, broken before those that bind loosest."""
+        """Lay out a row of operands and operators, broken before the operators that bind loosest."""
         loosest = max(each.precedence for each in flat)
         pieces: list[list[_Operand]] = []
         for each in flat:
@@ -334,7 +337,7 @@ _Operators = list[tuple[str, int, cst.BaseExpression]]
 
 
 def _split_sides(node: cst.BaseExpression) -> tuple[cst.BaseExpression, _Operators] | None:
-    """Return the first operand and what follows it; None for an expression without operators."""
+    """Return the first operand and the operators with their operands. None for an expression without operators."""
     match node:
         case cst.BinaryOperation(left=left, operator=operator, right=right):
             return left, [(_render_sign(type(operator)), _PRECEDENCE[type(operator)], right)]
@@ -431,7 +434,7 @@ class _Ends:
 
 
 def _has_breakable_ends(node: cst.BaseExpression) -> bool:
-    """True where brackets at the beginning or the end of an expression may be broken instead of adding parentheses."""
+    """Return whether brackets at the beginning or end of an expression may be broken instead of adding parentheses."""
     ends = _Ends()
     ends.visit_inside(node)
     if not ends.has_brackets or ends.count > 1:
@@ -442,7 +445,7 @@ def _has_breakable_ends(node: cst.BaseExpression) -> bool:
 
 
 def _has_brackets(node: cst.BaseExpression) -> bool:
-    """True for an expression in brackets that are not empty; those of an index do not count."""
+    """Return whether an expression is in brackets that are not empty. Those of an index are ignored."""
     match node:
         case cst.Subscript():
             return False

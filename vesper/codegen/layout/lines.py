@@ -1,4 +1,4 @@
-"""A module as text: statements on lines, expressions laid out within the width, and where each marked one stands.
+"""A module as text, with the positions of marked expressions in it.
 
 libcst prints trees but breaks no lines. Forms that no writer produces are refused.
 """
@@ -31,7 +31,7 @@ _Positions = dict[cst.BaseExpression, Position]
 
 
 def write_source(module: cst.Module, marked: Collection[cst.BaseExpression] = ()) -> tuple[str, _Positions]:
-    """The text of a module, and the positions of the marked expressions in it, without their parentheses."""
+    """Return the text of a module, and the positions of the marked expressions in it, without their parentheses."""
     writer = _SourceWriter(marked)
     for line in module.header:  # whole, however long: other programs read them
         writer.printer.print_line("" if line.comment is None else line.comment.value)
@@ -61,7 +61,7 @@ class _SourceWriter:
         self._write_wrapped(literal, indent, "")
 
     def _write_wrapped(self, text: str, indent: int, before: str) -> None:
-        """Prose within the width; a word that is too long for a line stays whole."""
+        """Write prose within the width. A word that is too long for a line is not broken."""
         if measure_width(text) <= WIDTH - indent:
             self.printer.print_line(" " * indent + text)
             return

@@ -1,4 +1,4 @@
-"""The policies of a request as a comment beside it: the Host applies them, and generated code does not show them."""
+"""The policies of a request as a comment beside it. The Host applies them, so generated code does not contain them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _UNITS = ((86_400_000_000, "d"), (3_600_000_000, "h"), (60_000_000, "m"), (1_000
 
 
 def describe_policies(node: ir.Node, request: ir.Request) -> str:
-    """Describe the policies that hold for a request, those of its node included; empty where there are none."""
+    """Describe the policies of a request, including those of its node; empty without policies."""
     if request.effect_class == "wait":
         return ""
     return "; ".join(_describe(effective(node.grants.policy, request.policy), request.effect_class))
@@ -69,6 +69,6 @@ def _format_count(number: int, noun: str) -> str:
 
 
 def _format_duration(microseconds: int) -> str:
-    """Write a length in the largest unit that divides it: `30s`, `200ms`, `90s`."""
+    """Write a duration in the largest unit that divides it: `30s`, `200ms`, `90s`."""
     size, unit = next((size, unit) for size, unit in _UNITS if microseconds % size == 0)
     return f"{microseconds // size}{unit}"

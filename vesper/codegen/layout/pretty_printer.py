@@ -1,7 +1,8 @@
-"""A small pretty printer: documents that say where a line may be broken, and how they become lines of a width.
+"""A small pretty printer, which turns documents into lines of a given width.
 
-The documents and the rules are those of the formatter that most Python is formatted with, so that its users find
-generated code as they would have it. A group is on one line if that fits, else all its line breaks are taken.
+A document marks where a line may be broken. The documents and the rules are those of the formatter `ruff format`, so
+that generated code looks like most formatted Python. A group is printed on one line if that fits, else all its line
+breaks are taken.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ INDENT: Final = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Line:
-    """A place where a line may be broken; on one line it is this text."""
+    """A place where a line may be broken. If it is not, `flat` is printed there."""
 
     flat: str
 
@@ -35,7 +36,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Wrapped:
-    """Parentheses that are written only if their content does not fit without; `id` is their group."""
+    """Parentheses that are written only if their content does not fit without. `id` is their group."""
 
     parts: Sequence[Document]
     id: int
@@ -43,7 +44,7 @@ class Wrapped:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BestFit:
-    """An expression without line breaks: in parentheses on its own line if it fits there, else bare."""
+    """An expression without line breaks. It is printed in parentheses on its own line if it fits there, else bare."""
 
     parts: Sequence[Document]
     id: int
@@ -58,14 +59,14 @@ class FirstThatFits:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IfBroken:
-    """A text that is there only if the group around it is broken."""
+    """A text that is printed only if the group around it is broken."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InParentheses:
-    """A group, or with no parts a line break, if the parentheses `id` are there; else just its parts, or a space."""
+    """A group, or without parts a line break, if the parentheses `id` are printed; else only its parts, or a space."""
 
     parts: Sequence[Document] | None
     id: int
@@ -73,7 +74,7 @@ class InParentheses:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OwnBrackets:
-    """Brackets that may be broken instead of writing the parentheses `id`."""
+    """Brackets of the expression itself, which may be broken instead of printing the parentheses `id`."""
 
     parts: Sequence[Document]
     id: int
@@ -259,7 +260,7 @@ class Printer:
         return entries
 
     def _is_within_width(self, start: list[_Entry], rest: list[_Entry], measure: _Measure = _FIRST_LINE) -> bool:
-        """True if the text fits up to the first line break taken, or over all lines of `start`."""
+        """Return whether the text fits up to its first line break, or over all lines of `start`."""
         column = self._column
         stack: list[tuple[Document, int, bool, _Measure]] = [(*entry, measure) for entry in start]
         below = len(rest)

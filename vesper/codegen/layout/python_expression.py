@@ -19,7 +19,7 @@ EQUAL: Final = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""
 
 @dataclass(frozen=True, slots=True)
 class PythonExpression:
-    """A Python expression and how tight it binds."""
+    """A Python expression and its precedence."""
 
     node: cst.BaseExpression
     binds: int

@@ -1,4 +1,7 @@
-"""The table at the end of a generated module: from its lines to those of the node, and the texts of the clauses."""
+"""The table at the end of a generated module.
+
+It maps lines of the module to those of the node, and has the texts of clauses.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ _INDENT = "    "
 
 def write_source_table(node: ir.Node, lines: Mapping[int, int]) -> str:
     rows = ["SOURCE: Final = Source(", f"{_INDENT}{write_string(node.source.path)},"]
-    rows += _fill("lines={", (f"{line}: {of_node}," for line, of_node in sorted(lines.items())), "},")
+    rows += _fill_rows("lines={", (f"{line}: {of_node}," for line, of_node in sorted(lines.items())), "},")
     phases = {phase: clauses for phase, clauses in node.phases() if clauses}
     if phases:
         rows.append(f"{_INDENT}clauses={{")
@@ -26,8 +29,8 @@ def write_source_table(node: ir.Node, lines: Mapping[int, int]) -> str:
     return "\n".join([*rows, ")  # fmt: skip"]) + "\n"
 
 
-def _fill(head: str, entries: Iterable[str], end: str) -> list[str]:
-    """The entries one after another, as many on a line as it holds."""
+def _fill_rows(head: str, entries: Iterable[str], end: str) -> list[str]:
+    """Write the entries one after another, as many on a line as fit."""
     rows = [f"{_INDENT}{head}"]
     row = ""
     for entry in entries:

@@ -1,4 +1,4 @@
-"""SQL on lines: where a statement that is too long for one line is broken."""
+"""SQL as lines: a statement that is too long for one line is broken here."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TOKEN = re.compile(rf"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[()]|\n|\b(?P<clause>{
 
 
 def sql_lines(sql: str) -> list[str]:
-    """Split a statement before its clauses and after its line breaks; the parts joined are the statement.
+    """Split a statement before its clauses and after its line breaks. The parts joined are the statement.
 
     Text in parentheses or quotes is not split by clauses. A part that is still too long is broken between words.
     """
@@ -38,10 +38,10 @@ def sql_lines(sql: str) -> list[str]:
         if parts[-1].endswith("\n") or (is_clause and parts[-1].strip()):
             parts.append("")
         parts[-1] += text
-    return [line for part in parts if part for line in _fill(part)]
+    return [line for part in parts if part for line in _break_at_spaces(part)]
 
 
-def _fill(part: str) -> list[str]:
+def _break_at_spaces(part: str) -> list[str]:
     """Break a part after spaces, none of them in quotes, so that each line is short."""
     lines = [""]
     for word in re.findall(r"(?:'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[^ '\"]|['\"])*(?: +|$)", part):

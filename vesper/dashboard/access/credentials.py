@@ -27,7 +27,10 @@ REFRESH_SECONDS: Final = 60.0
 
 
 class Credentials:
-    """The credentials of a configuration, read again when its file changes and as often as its issuers say."""
+    """The credentials of a configuration.
+
+    They are read again when its file changes, and as often as its issuers demand.
+    """
 
     def __init__(self, config: Config) -> None:
         """Read all keys. Raises `ConfigError`."""

@@ -53,7 +53,7 @@ RELOAD_PAGE: Final = b'<!DOCTYPE html><title>Vesper</title><meta http-equiv="ref
 
 @dataclass(slots=True)
 class Access:
-    """What decides who may do what: credentials, or one caller for everybody on this machine."""
+    """The access to a dashboard: by credentials, or as one caller for all users of this machine."""
 
     local: Caller
     """The caller of all requests where there are no credentials."""

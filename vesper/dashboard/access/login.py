@@ -1,4 +1,4 @@
-"""Login by a key or token, logout, the choice of a theme, and the session as programs see it."""
+"""Login by a key or token, logout, the choice of a theme, and the session as JSON."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def login_routes(access: Access, render: Callable[..., Response]) -> list[Route]
             response = render(request, error=error, remedy="" if caller is None else caller.remedy, after=after)
             response.status_code = 401 if caller is None else 403
             return response
-        _forget(request)  # an id that was known before the login must not survive it
+        _drop_session(request)  # an id that was known before the login must not survive it
         response = RedirectResponse(after, 303)
         response.set_cookie(
             access.cookie_name(request),
@@ -54,14 +54,14 @@ def login_routes(access: Access, render: Callable[..., Response]) -> list[Route]
         return response
 
     async def logout(request: Request) -> Response:
-        _forget(request)
+        _drop_session(request)
         response = RedirectResponse(LOGIN if access.credentials is not None else "/", 303)
         response.delete_cookie(
             access.cookie_name(request), httponly=True, samesite="strict", secure=access.is_secure(request)
         )
         return response
 
-    def _forget(request: Request) -> None:
+    def _drop_session(request: Request) -> None:
         session_id = request.cookies.get(access.cookie_name(request))
         if session_id is not None:
             access.sessions.drop(session_id)

@@ -21,7 +21,7 @@ _TOKEN_BYTES: Final = 32
 
 @dataclass(slots=True)
 class Session:
-    """One login. Its credential is verified for every request: one that `Credentials` no longer has ends it."""
+    """One login. Its credential is verified for every request, and must still be one of `Credentials`."""
 
     credential: str = field(repr=False)
     created: float
@@ -44,7 +44,7 @@ class Session:
 
 
 def login_of(token: str) -> str:
-    """Return a name of the login that a token belongs to, the same for each of its tokens."""
+    """Return a name of the login that a token belongs to, equal for all of its tokens."""
     data = bytes.fromhex(token)
     return hashlib.sha256(_xor(data[:_TOKEN_BYTES], data[_TOKEN_BYTES:])).hexdigest()
 
@@ -57,7 +57,7 @@ class Sessions:
         self._sessions: dict[str, Session] = {}
 
     def create(self, credential: str) -> str:
-        """Return the id of a new session. The one used least recently makes room where there are too many."""
+        """Create a session, and return its id. Beyond the maximum the least recently used one is dropped."""
         now = self._clock()
         if len(self._sessions) >= MAX_SESSIONS:
             self._sessions = {name: each for name, each in self._sessions.items() if not _is_over(each, now)}
@@ -84,14 +84,14 @@ class Sessions:
 
 
 class Attempts:
-    """Failed logins by address, which are few in a time."""
+    """Failed logins by address, limited within a period of time."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._failures: list[tuple[float, str]] = []
 
     def is_blocked(self, address: str) -> bool:
-        """Return whether this address, or all together, failed too often."""
+        """Return whether this address, or all addresses together, failed too often."""
         since = self._clock() - FAILURE_SECONDS
         self._failures = [each for each in self._failures if each[0] > since]
         own = sum(1 for _, each in self._failures if each == address)

@@ -1,4 +1,4 @@
-"""Drawing of runs of the verifier over time: a bar for each run, and the share of covered branches as a line."""
+"""Drawing of verifier runs over time: a bar for each, and covered branches as a line."""
 
 from __future__ import annotations
 

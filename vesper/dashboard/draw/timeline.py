@@ -67,7 +67,7 @@ def _axis(span_us: int, height: int, left: int) -> Iterator[Markup]:
 
 
 def _tick_us(span_us: int) -> int:
-    """Return the distance of ticks: the smallest round number with few of them."""
+    """Return the distance between ticks: the smallest round number that gives few ticks."""
     power = 1
     while True:
         for step in _STEPS:

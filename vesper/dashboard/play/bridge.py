@@ -93,7 +93,7 @@ async def _send_to_server(websocket: WebSocket, server: asyncio.StreamWriter, fo
         text = await websocket.receive_text()
         if len(text) > MAX_MESSAGE_BYTES:
             raise _Refused("the message is too large", _TOO_LARGE)
-        data = json.dumps(_checked(text, folder)).encode()
+        data = json.dumps(_check_message(text, folder)).encode()
         server.write(b"Content-Length: %d\r\n\r\n%b" % (len(data), data))
         await server.drain()
 
@@ -105,7 +105,7 @@ async def _send_to_page(server: asyncio.StreamReader, websocket: WebSocket) -> N
         await websocket.send_text((await server.readexactly(int(sizes[0]))).decode())
 
 
-def _checked(text: str, folder: Path) -> dict[str, Any]:
+def _check_message(text: str, folder: Path) -> dict[str, Any]:
     """Return a message of the page about files of the folder; its workspace is the folder. Raises `_Refused`."""
     try:
         message = json.loads(text)

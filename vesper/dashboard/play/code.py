@@ -27,7 +27,7 @@ class Code:
 
 
 def code_of(compiled: Compiled, kind: str) -> Code:
-    """Return what `vesper compile --emit KIND` prints; the IR is indented. Raises `Refused`."""
+    """Return the output of `vesper compile --emit KIND`; the IR is indented. Raises `Refused`."""
     if kind not in FORMS:
         raise BadRequest(f"there is no listing `{kind[:40]}`", f"Use one of {', '.join(FORMS)}.")
     try:

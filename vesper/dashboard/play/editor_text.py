@@ -43,7 +43,10 @@ def file_in(folder: Path, path: str) -> Path:
 
 
 def path_in(folder: Path, uri: str) -> str | None:
-    """Return the path of a file URI below the folder; None outside of it, by a link too. Editors escape differently."""
+    """Return the path of a file URI; None outside of the folder, also by a link.
+
+    Editors escape URIs differently.
+    """
     try:
         parts = urlsplit(uri)
     except ValueError:

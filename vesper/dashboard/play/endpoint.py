@@ -56,7 +56,7 @@ async def _body(request: Request) -> dict[str, Any]:
 
 
 def _problem(error: VesperError, is_inline: bool) -> Response:
-    """Return a problem as JSON. The page asks for the status 200, because browsers log others as errors."""
+    """Return a problem as JSON. The page requests the status 200, because browsers log others as errors."""
     if not isinstance(error, Problem):
         error = Unavailable("the node", printable(str(error)), "Correct the cause and try again.")
     value = {"title": error.title, "status": error.status, "detail": error.what, "remedy": error.remedy}

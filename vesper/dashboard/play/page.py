@@ -35,7 +35,10 @@ class Play:
 
 
 def read(context: Context) -> Play:
-    """Open the file of the query: `node` by its id, `path`, or `new` by the name of a node that does not exist."""
+    """Open the file that the query names.
+
+    By `node`, an id; by `path`; or by `new`, the name of a node that does not exist.
+    """
     context.caller.require(Role.AUTHOR)
     nodes = context.stores.nodes
     folder = nodes.folder

@@ -1,4 +1,4 @@
-"""What the editor sends: run, code, flow, files and saving."""
+"""Endpoints of the editor: run, code, flow, files and saving."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vesper.dashboard.play.bridge import language_server
 from vesper.dashboard.play.code import Code, code_of
 from vesper.dashboard.play.editor_text import compile_text, file_in, path_in
 from vesper.dashboard.play.endpoint import endpoint, field
-from vesper.dashboard.play.run import ENGINE_LABELS, run_text, turn
+from vesper.dashboard.play.run import ENGINE_LABELS, run_slot, run_text
 from vesper.dashboard.play.save import Opened, open_file, save
 from vesper.dashboard.problem import BadRequest
 
@@ -26,7 +26,7 @@ def _folder(context: Context) -> Path:
     return context.stores.nodes.folder
 
 
-def _compiled(context: Context, body: Mapping[str, Any]) -> Compiled:
+def _compile_body(context: Context, body: Mapping[str, Any]) -> Compiled:
     return compile_text(file_in(_folder(context), field(body, "path", str)), field(body, "text", str))
 
 
@@ -42,17 +42,17 @@ def _run(context: Context, body: Mapping[str, Any]) -> object:
     if not isinstance(answers, dict):
         raise BadRequest("`answers` is no object", "Reload the page.")
     chosen = engines if engine == BOTH else (engine,)
-    return run_text(_compiled(context, body), body.get("inputs"), answers, case, chosen, now)
+    return run_text(_compile_body(context, body), body.get("inputs"), answers, case, chosen, now)
 
 
 def _code(context: Context, body: Mapping[str, Any]) -> Code:
-    with turn():
-        return code_of(_compiled(context, body), field(body, "kind", str))
+    with run_slot():
+        return code_of(_compile_body(context, body), field(body, "kind", str))
 
 
 def _flow(context: Context, body: Mapping[str, Any]) -> Mapping[str, str]:
-    with turn():
-        return {"svg": draw_flow(_compiled(context, body))}
+    with run_slot():
+        return {"svg": draw_flow(_compile_body(context, body))}
 
 
 def _open(context: Context, body: Mapping[str, Any]) -> Opened:

@@ -141,7 +141,7 @@ def run_text(
 
     `answers` are `{"returns": JSON}` or `{"fails": code}` by the path of the request; others come from the cases.
     """
-    with turn():
+    with run_slot():
         return _Run(compiled, inputs, answers, case, engines, now).result()
 
 
@@ -153,13 +153,13 @@ def trace_text(
     now: str | None = None,
 ) -> Trace:
     """Return the execution on the reference. Raises `Refused` where the engines do not end with one outcome."""
-    with turn():
-        return _Run(compiled, inputs, answers, case, tuple(ENGINE_LABELS.values()), now).agreed()
+    with run_slot():
+        return _Run(compiled, inputs, answers, case, tuple(ENGINE_LABELS.values()), now).agreed_trace()
 
 
 @contextmanager
-def turn() -> Iterator[None]:
-    """Wait for a turn to run a node. Raises `TooMany`."""
+def run_slot() -> Iterator[None]:
+    """Hold one of the slots for runs; wait until one is free. Raises `TooMany`."""
     if not _running.acquire(timeout=MAX_SECONDS):
         raise TooMany(f"{MAX_RUNS_AT_ONCE} runs are under way", "Wait for them, or stop the other pages.")
     try:
@@ -222,7 +222,7 @@ class _Run:
             explain_trace(shown[0]).rows,
         )
 
-    def agreed(self) -> Trace:
+    def agreed_trace(self) -> Trace:
         """Return the trace of the reference. Raises `Refused` where there is no outcome to expect."""
         if not self._plain.refused:
             first, second = (self._trace(name, program) for name, program in self._programs.items())
@@ -254,7 +254,8 @@ class _Run:
 
     def _engine(self, name: str, outcome: Outcome | None, median_us: float | None, calls: int) -> EngineResult:
         if isinstance(outcome, Failed):
-            outcome = Failed(outcome.code, outcome.at, tuple(map(self._plain.told, outcome.problems)), outcome.why)
+            problems = tuple(map(self._plain.caller_problem, outcome.problems))
+            outcome = Failed(outcome.code, outcome.at, problems, outcome.why)
         form = None if outcome is None else json.loads(outcome_json(self._compiled, outcome, self._plain))
         return EngineResult(ENGINE_LABELS[name], form, median_us, calls)
 
@@ -269,7 +270,7 @@ class _Run:
         return statistics.median(samples) * 1e6, len(samples)
 
     def _steps(self, traces: Sequence[Trace]) -> tuple[StepRow, ...]:
-        """Pair the steps of the engines by their position: engines that agree have the same."""
+        """Pair the steps of the engines by position: engines that agree have equal steps."""
         lines = _step_lines(self._compiled.node)
         columns = [timeline(each) for each in traces]
         rows = []

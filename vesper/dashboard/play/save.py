@@ -1,4 +1,7 @@
-"""Saving: the only writes of the playground, inside the folder of nodes, after a look at the difference."""
+"""Saving: the only writes of the playground, inside the folder of nodes.
+
+The page shows the difference before it saves.
+"""
 
 from __future__ import annotations
 

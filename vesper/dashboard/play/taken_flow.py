@@ -1,4 +1,4 @@
-"""The flow of the editor's node, and on it the path that a run took."""
+"""The flow of the editor's node, with the path that a run took."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ _KEY = bytes(16)
 
 
 def draw_taken(compiled: Compiled, trace: Trace, limits: Limits) -> str:
-    """Return the flow as SVG with the path of a trace, whose answers the direct engine receives again."""
+    """Return the flow as SVG with the path of a trace.
+
+    The direct engine receives the trace's answers again.
+    """
     program = DirectEngine().load(compiled)
     execution = program.start_pathed(trace.inputs, _KEY, trace.now, limits)
     step = execution.advance(())

@@ -1,4 +1,4 @@
-"""A cache in the memory of one process: what was used longest ago goes first."""
+"""A cache in the memory of one process. It evicts the least recently used entry first."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Store:
 
 
 class MemoryCache:
-    """Bounded by entries and by bytes. A forked process begins with an empty one."""
+    """A cache with a bounded number of entries and bytes. A forked process begins with an empty one."""
 
     def __init__(self, max_entries: int, max_bytes: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._max_entries = max_entries

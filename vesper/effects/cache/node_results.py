@@ -1,4 +1,4 @@
-"""Results of nodes in Redis, which processes share: bytes under a key with a time, and locks that end by themselves."""
+"""Results of nodes in Redis, shared by processes: bytes with a time to live, and locks that expire."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from vesper.cache.results import SharedAway
 from vesper.effects.performer import EffectFailed
 from vesper.effects.redis_server import RedisServer
 
-# Only who has the lock may give it back: it may have ended meanwhile, and be somebody else's.
+# Deletes the lock only where it holds this token: it may have expired, and another process may hold it now.
 _UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0"
 _MAX_BYTES = 16 << 20
 
@@ -36,11 +36,11 @@ class RedisResults:
         self._run("EVAL", _UNLOCK, 1, f"{self._prefix}{key}:lock", token)
 
     def size(self) -> int:
-        """How many results there are, locks not counted."""
+        """Return the number of results, without locks."""
         return sum(not each.endswith(b":lock") for each in self._keys())
 
     def clear(self) -> int:
-        """Remove all of them; gives how many there were."""
+        """Remove all results and return their number."""
         keys = self._keys()
         for first in range(0, len(keys), 500):
             self._run("UNLINK", *keys[first : first + 500])

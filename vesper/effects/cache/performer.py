@@ -1,7 +1,7 @@
 """Caches: `cache_get`, `cache_put` and `cache_delete`, in the process or in Redis.
 
-Both kinds hold the same texts (`stored_json`), so that a node cannot tell which one it uses: what comes out of a cache
-is never the object that was put in, and is checked against the type that the step declares.
+Both kinds hold the same texts (`stored_json`), so that a node cannot tell which one it uses: a value that is read is
+never the object that was stored, and is checked against the type that the step declares.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class CacheSettings:
 
 
 class Cache(Protocol):
-    """Texts by key. `limit` is the longest text, in bytes, that is read."""
+    """A store of texts by key. `limit` is the largest number of bytes of a text that is read."""
 
     def get(self, key: str, limit: int, timeout: float | None) -> str | None: ...
     def put(self, key: str, text: str, ttl_us: int, timeout: float | None) -> None: ...
@@ -85,7 +85,7 @@ class CachePerformer:
 
     def __init__(self, settings: Mapping[str, CacheSettings], secret: Callable[[str], str] = no_secret) -> None:
         self._settings = dict(settings)
-        self._caches = {name: _opened(each, secret) for name, each in self._settings.items()}
+        self._caches = {name: _open_cache(each, secret) for name, each in self._settings.items()}
 
     def perform(self, ask: Ask) -> object:
         name = ask.fixed["cache"]
@@ -121,7 +121,7 @@ class CachePerformer:
             cache.close()
 
 
-def _opened(settings: CacheSettings, secret: Callable[[str], str]) -> Cache:
+def _open_cache(settings: CacheSettings, secret: Callable[[str], str]) -> Cache:
     if settings.address is None:
         return MemoryCache(settings.max_entries, settings.max_bytes)
     named = settings.password_secret

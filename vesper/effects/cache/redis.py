@@ -1,4 +1,4 @@
-"""A cache in Redis, which processes share. Entries are plain strings under `prefix` and the key, with their time."""
+"""A cache in Redis, which processes share. An entry is a string under `prefix` and key, with a time to live."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class RedisCache:
 
     def get(self, key: str, limit: int, timeout: float | None) -> str | None:
         place = self._prefix + key
-        # GETRANGE reads no more than may be used, whoever wrote the value; it does not tell an empty one from none.
+        # GETRANGE reads no more than may be used of any value; it does not tell an empty one from none.
         commands = [("MULTI",), ("EXISTS", place), ("GETRANGE", place, 0, limit), ("EXEC",)]
-        is_there, found = self._server.checked(self._server.run(commands, timeout)[3])
+        is_there, found = self._server.check_answer(self._server.run(commands, timeout)[3])
         if isinstance(found, Exception):
             raise EffectFailed("bad_response", f"what the cache `{self._name}` holds is no text: {found}")
         if not is_there:

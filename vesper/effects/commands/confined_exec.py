@@ -89,7 +89,7 @@ def _check(result: int, what: str) -> int:
 
 
 def system_call_filter(machine: str, has_network: bool) -> bytes:
-    """Return the filter: what opens a way out of the confinement fails with EPERM, all else is allowed."""
+    """Return the filter: calls that could leave the confinement fail with EPERM, all others are allowed."""
     architecture, numbers = _ARCHITECTURES[machine]
     flagged = {
         numbers["clone"]: (_ARGUMENT_0, _HAS_BITS, _CLONE_NEW),

@@ -67,11 +67,11 @@ class CommandPerformer:
         }
 
     def probe(self, ask: Ask) -> object:
-        """Commands are never of class `probe`."""
+        """Return `NOT_DONE`: commands are never of class `probe`."""
         return NOT_DONE
 
     def close(self) -> None:
-        """Nothing is open between two commands."""
+        """Do nothing: no resources are open between two commands."""
 
 
 def _arguments(ask: Ask) -> list[str]:
@@ -96,7 +96,7 @@ def _folder(settings: CommandSettings) -> Iterator[str]:
 
 
 def _run(settings: CommandSettings, argv: list[str], folder: str, stdin: bytes, timeout: float) -> _Result:
-    """Run a command to its end. Raises `EffectFailed` where its time is up."""
+    """Run a command to its end. Raises `EffectFailed` if it exceeds its time."""
     reading, report = os.pipe()
     confined = settings.confinement.command(argv, folder, report, ceil(timeout) + 1)
     try:
@@ -126,7 +126,7 @@ def _run(settings: CommandSettings, argv: list[str], folder: str, stdin: bytes, 
 
 
 def _exchange(process: subprocess.Popen[bytes], report: int, stdin: bytes, most: int, timeout: float) -> _Result:
-    """Feed and read a process until its pipes are closed. Output beyond `most` bytes is read and dropped."""
+    """Feed and read a process until its pipes are closed. Output beyond `most` bytes is dropped."""
     assert process.stdin and process.stdout and process.stderr
     end = monotonic() + timeout
     kept: dict[int, bytearray] = {process.stdout.fileno(): bytearray(), process.stderr.fileno(): bytearray()}
@@ -177,7 +177,7 @@ def _write(pipe: object, rest: memoryview) -> memoryview:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill the process and all that it started: the sandbox refuses to leave their group."""
+    """Kill the process and its descendants: the sandbox does not let them leave their process group."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

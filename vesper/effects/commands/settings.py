@@ -27,7 +27,7 @@ _OPEN_FILES: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class Confinement:
-    """What a process may reach besides the folders of the system."""
+    """Files, network and resources that a process may use besides the folders of the system."""
 
     readable: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class Confinement:
     def command(self, argv: Sequence[str], folder: str, report: int, cpu_seconds: int) -> list[str]:
         """Return the argument vector that confines itself and then executes `argv`.
 
-        `report` is the descriptor on which a confinement that fails says why.
+        A failed confinement writes its reason to the descriptor `report`.
         """
         spec = {
             "argv": list(argv),
@@ -75,7 +75,7 @@ class Confinement:
 
 @dataclass(frozen=True, slots=True)
 class ArgumentPattern:
-    """One entry of `arguments`: a text, or a pattern of texts."""
+    """One entry of `arguments`: a fixed text, or a pattern of texts."""
 
     text: str | None
     pattern: str | None = None
@@ -86,7 +86,7 @@ class ArgumentPattern:
     """True: an argument that begins with `-` is allowed."""
 
     def problem(self, argument: str) -> str | None:
-        """Return the reason why this argument is not allowed here."""
+        """Return the reason why this argument is not allowed in this place. None if it is."""
         if self.text is not None:
             return None if argument == self.text else f"`{self.text}` is expected"
         if argument.startswith("-") and not self.is_option:
@@ -138,7 +138,7 @@ class CommandSettings:
         return found
 
     def problem(self, arguments: Sequence[str]) -> str | None:
-        """Return the reason why these arguments are not allowed; None where they are."""
+        """Return the reason why these arguments are not allowed; None if they are."""
         if len(arguments) > MAX_ARGUMENTS:
             return f"there are more than {MAX_ARGUMENTS} arguments"
         given = list(arguments)
@@ -193,7 +193,7 @@ def _paths(table: Table, name: str, base: Path | None) -> tuple[str, ...]:
 
 
 def _paths_of(table: Table, name: str, paths: Sequence[str], base: Path | None) -> tuple[str, ...]:
-    """Return absolute paths without symbolic links, so that no link is put in their place later."""
+    """Return absolute paths with symbolic links resolved, so that later links cannot replace them."""
     found = []
     for text in paths:
         path = Path(text)

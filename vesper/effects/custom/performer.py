@@ -3,7 +3,7 @@
     @vesper.effect("score", effect_class="read", request={"customer": "string"}, response="decimal")
     def score(customer: str) -> Decimal: ...
 
-What comes in and what goes out is checked by the declared types. An exception is a failure of the effect and never ends
+Arguments and results are checked against the declared types. An exception is a failure of the effect and never ends
 the Host; its traceback goes to the log `vesper.effects.custom.performer`, without secrets.
 """
 
@@ -23,9 +23,9 @@ from vesper.effects.custom.registry import (
     Registered,
     Registry,
     Types,
+    check_effect_name,
     check_function,
     class_problem,
-    effect_name,
     type_of,
 )
 from vesper.effects.performer import NOT_DONE, Ask, EffectFailed
@@ -52,14 +52,15 @@ def effect(
     response: Types | None = None,
     probe: Callable[..., object] | None = None,
 ) -> Callable[[_Function], _Function]:
-    """Registers the decorated function as the effect `name`, for the whole process. The function stays as it is.
+    """Register the decorated function as the effect `name`, for the whole process. The function is returned unchanged.
 
-    `request` are the fields that it takes, by keyword, and their types; `response` is the type of what it gives. Types
-    are written as in nodes: `"decimal"`, `"array<string>"`, `{"amount": "decimal"}`. None means that the node alone
-    says them. A parameter `key` gets the idempotency key of a `keyed` effect, a parameter `context` a `Context`.
-    `probe`, for the class `probe`, takes the same and gives what happened before, or `NOT_DONE`.
+    `request` has the fields that it takes by keyword, with their types; `response` is the type of its result. Types are
+    written as in nodes: `"decimal"`, `"array<string>"`, `{"amount": "decimal"}`. None leaves the type to the node.
+
+    A parameter `key` receives the idempotency key of a `keyed` effect, a parameter `context` a `Context`. `probe`, for
+    the class `probe`, takes the same parameters and returns the value of the earlier call, or `NOT_DONE`.
     """
-    effect_name(name)
+    check_effect_name(name)
     fields = None if request is None else type_of(request, f"the request of the effect `{name}`")
     if fields is not None and not isinstance(fields, Record):
         raise ValueError(f"the request of the effect `{name}` is a record, as {{'amount': 'decimal'}}, not {fields}")
@@ -75,18 +76,18 @@ def effect(
 
 
 def registered() -> Mapping[str, Registered]:
-    """All effects that are registered, by name."""
+    """Return all registered effects by name."""
     return REGISTRY.all()
 
 
 def unregister(name: str) -> None:
-    """Takes an effect out, for tests and for consoles in which a function is written anew."""
+    """Remove an effect, for tests and for consoles in which a function is defined again."""
     REGISTRY.remove(name)
 
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """One call of a registered function, ready to be made."""
+    """One call of a registered function with its arguments."""
 
     effect: Registered
     function: Callable[..., object]
@@ -103,7 +104,7 @@ class _Call:
 
 
 def _is_async(function: Callable[..., object]) -> bool:
-    """An `async def`, or an object that is called like one."""
+    """Return whether this is an `async def`, or an object whose call is one."""
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
 
@@ -112,22 +113,22 @@ def _signature(function: Callable[..., object]) -> inspect.Signature:
     return inspect.signature(function)
 
 
-class _Given:
-    """An ask that remembers which secrets were taken from it."""
+class _RecordingAsk:
+    """An ask that records the secrets that were read through it."""
 
     def __init__(self, ask: Ask) -> None:
         self.secrets: list[str] = []
         self._secret = ask.secret
-        self.ask = replace(ask, secret=self._taken)
+        self.ask = replace(ask, secret=self._take_secret)
 
-    def _taken(self, name: str) -> str:
+    def _take_secret(self, name: str) -> str:
         text = self._secret(name)
         self.secrets.append(text)
         return text
 
 
 class CustomPerformer:
-    """Performs `custom`. `redact` takes secrets out of messages (`Secrets.redact`)."""
+    """Performs `custom`. `redact` removes secrets from messages (`Secrets.redact`)."""
 
     def __init__(
         self,
@@ -141,19 +142,19 @@ class CustomPerformer:
         """Codes that a function may raise."""
 
     def perform(self, ask: Ask) -> object:
-        found, given = self._found(ask), _Given(ask)
-        return self._checked(found, self._called(found, found.function, given.ask), given)
+        found, given = self._find_registered(ask), _RecordingAsk(ask)
+        return self._check_value(found, self._call_function(found, found.function, given.ask), given)
 
     def probe(self, ask: Ask) -> object:
-        found, given = self._found(ask), _Given(ask)
+        found, given = self._find_registered(ask), _RecordingAsk(ask)
         assert found.probe is not None, "an effect of class `probe` is never registered without"
-        answer = self._called(found, found.probe, given.ask)
-        return NOT_DONE if answer is NOT_DONE else self._checked(found, answer, given)
+        answer = self._call_function(found, found.probe, given.ask)
+        return NOT_DONE if answer is NOT_DONE else self._check_value(found, answer, given)
 
     def close(self) -> None:
-        """Nothing is held: threads that wait for the next call end by themselves."""
+        """Do nothing: threads that wait for the next call end by themselves."""
 
-    def _found(self, ask: Ask) -> Registered:
+    def _find_registered(self, ask: Ask) -> Registered:
         name = ask.fixed["name"]
         found = self._registry.find(name)
         if found is None:
@@ -165,8 +166,8 @@ class CustomPerformer:
             raise EffectFailed("effect_failed", problem)
         return found
 
-    def _called(self, found: Registered, function: Callable[..., object], ask: Ask) -> object:
-        call = _Call(found, function, self._keywords(found, function, ask))
+    def _call_function(self, found: Registered, function: Callable[..., object], ask: Ask) -> object:
+        call = _Call(found, function, self._choose_arguments(found, function, ask))
         try:
             return call.make(ask.timeout)
         except StillRunning:
@@ -177,7 +178,7 @@ class CustomPerformer:
             message = f"{MAX_THREADS} calls of custom effects are under way or have outlived their time"
             raise EffectFailed("unavailable", f"the effect `{found.name}` was not called: {message}") from None
         except EffectFailed as failure:
-            raise self._translated(found, failure) from None
+            raise self._translate_failure(found, failure) from None
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001  # SystemExit too: an effect does not end the Host
@@ -189,7 +190,7 @@ class CustomPerformer:
             message = f"the effect `{found.name}` raised {type(error).__name__}" + (f": {text}" if text else "")
             raise EffectFailed("effect_failed", message, may_have_happened=True) from None
 
-    def _keywords(self, found: Registered, function: Callable[..., object], ask: Ask) -> dict[str, object]:
+    def _choose_arguments(self, found: Registered, function: Callable[..., object], ask: Ask) -> dict[str, object]:
         given = ask.arguments.get("request")
         assert given is None or isinstance(given, dict)
         # In the forms of docs/spec/values.md, and new: whatever the function does to them, no one else sees.
@@ -215,7 +216,7 @@ class CustomPerformer:
             raise EffectFailed("effect_failed", message) from None
         return fields
 
-    def _checked(self, found: Registered, answer: object, given: _Given) -> object:
+    def _check_value(self, found: Registered, answer: object, given: _RecordingAsk) -> object:
         if inspect.iscoroutine(answer):
             answer.close()
             message = f"what the effect `{found.name}` gives is a coroutine: declare the function with `async def`"
@@ -231,8 +232,8 @@ class CustomPerformer:
             raise EffectFailed("bad_response", f"{what} has a secret in it that it was given", may_have_happened=True)
         return value
 
-    def _translated(self, found: Registered, failure: EffectFailed) -> EffectFailed:
-        """A failure that the function raised itself, with a code that the effect declares."""
+    def _translate_failure(self, found: Registered, failure: EffectFailed) -> EffectFailed:
+        """Return a failure that the function raised, with a code that the effect declares."""
         message = self._redact(failure.message)
         code: Any = failure.code
         if code not in self._codes:

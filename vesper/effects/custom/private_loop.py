@@ -1,4 +1,4 @@
-"""An event loop of our own, in a thread: coroutines of the application run in it, whatever thread asks."""
+"""A private event loop in its own thread. Coroutines of the application run in it, for callers of any thread."""
 
 from __future__ import annotations
 
@@ -13,19 +13,22 @@ from vesper.storage.per_process import PerProcess
 
 
 class PrivateLoop:
-    """Starts with its first call. A forked process starts its own."""
+    """An event loop that starts with its first call. A forked process starts its own."""
 
     def __init__(self) -> None:
-        self._loop = PerProcess(_started)
+        self._loop = PerProcess(_start_loop)
 
     def run(self, make: Callable[[], Any], timeout: float | None) -> object:
-        """What the coroutine gives or raises. When the time is up it is cancelled, and `StillRunning` is raised: it
-        may have done its work, or a part of it."""
+        """Return or raise the outcome of a coroutine.
+
+        It is cancelled after `timeout` seconds, and `StillRunning` is raised: its work may have been done in whole or
+        in part.
+        """
         context = contextvars.copy_context()
         loop = self._loop.get()
         if _running_loop() is loop:
             raise RuntimeError("an `async def` effect waits for another one in its own loop: use asyncio.to_thread")
-        future = asyncio.run_coroutine_threadsafe(_within(context, make), loop)
+        future = asyncio.run_coroutine_threadsafe(_run_in_context(context, make), loop)
         try:
             return future.result(timeout)
         except KeyboardInterrupt:
@@ -44,18 +47,18 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
         return None
 
 
-async def _within(context: contextvars.Context, make: Callable[[], Coroutine[Any, Any, object]]) -> object:
-    """Runs the coroutine as a task that sees the caller's context variables."""
+async def _run_in_context(context: contextvars.Context, make: Callable[[], Coroutine[Any, Any, object]]) -> object:
+    """Run the coroutine as a task that sees the caller's context variables."""
     return await asyncio.get_running_loop().create_task(context.run(make), context=context)
 
 
-def _started() -> asyncio.AbstractEventLoop:
+def _start_loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
-    threading.Thread(target=_forever, args=(loop,), name="vesper-effect-loop", daemon=True).start()
+    threading.Thread(target=_run_forever, args=(loop,), name="vesper-effect-loop", daemon=True).start()
     return loop
 
 
-def _forever(loop: asyncio.AbstractEventLoop) -> None:
+def _run_forever(loop: asyncio.AbstractEventLoop) -> None:
     asyncio.set_event_loop(loop)
     loop.run_forever()
 

@@ -1,4 +1,4 @@
-"""The effects that an application has registered, and what may be registered."""
+"""The registered effects of an application, and the rules for registering one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _OWN: Final = ("key", "context")
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a function may know of the call: a parameter `context` gets it."""
+    """Facts about the call, for a function with a parameter `context`."""
 
     execution: str
     path: str
@@ -70,7 +70,7 @@ class Registered:
 
     @property
     def place(self) -> str:
-        """Where the function is, for messages."""
+        """Return the module, name and line of the function, for messages."""
         function: Any = inspect.unwrap(self.function)
         code = getattr(function, "__code__", None)
         named = f"{getattr(function, '__module__', '?')}.{getattr(function, '__qualname__', repr(function))}"
@@ -82,7 +82,7 @@ _OF_STEPS: Final = {"agent_send": "vesper.agents.flow_steps", "agent_exit": "ves
 
 
 class Registry:
-    """Effects by name. It is copied when it changes: whoever reads it holds no lock."""
+    """Effects by name. Each change copies the mapping, so that readers hold no lock."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -114,7 +114,7 @@ class Registry:
         return self._effects.get(name)
 
     def closest(self, name: str) -> str:
-        """The end of a message about a name that nobody registered."""
+        """Return the end of a message about a name that is not registered."""
         close = did_you_mean(name, sorted(self._effects))
         return f"; {close}" if close else ""
 
@@ -124,9 +124,9 @@ REGISTRY: Final = Registry()
 
 
 def class_problem(found: Registered, effect_class: str, who: str) -> str | None:
-    """Why a step must not ask for an effect in this class, if so.
+    """Return why a step must not request an effect in this class. None if it may.
 
-    The class says what happens after a crash. The function was written for one class: under another it would be
+    The class decides what happens after a crash. The function was written for one class: under another it would be
     repeated when it must not be, or never when it could.
     """
     if effect_class == found.effect_class:
@@ -137,8 +137,8 @@ def class_problem(found: Registered, effect_class: str, who: str) -> str | None:
     )
 
 
-def effect_name(name: str) -> str:
-    """A name that a node can write."""
+def check_effect_name(name: str) -> str:
+    """Return the name if a node can write it. Raises `TypeError` or `ValueError`."""
     if not isinstance(name, str):
         raise TypeError(f'an effect has a name: @vesper.effect("score"), not {name!r}')
     if not _NAME.fullmatch(name) or len(name) > _MAX_NAME:
@@ -149,7 +149,7 @@ def effect_name(name: str) -> str:
 
 
 def check_function(found: Registered) -> None:
-    """Refuses what could not be called as it is registered."""
+    """Refuse an effect whose class, probe or parameters do not fit its function."""
     classes = EFFECTS["custom"].classes
     if found.effect_class not in classes:
         raise ValueError(f"the effect `{found.name}` is of class {' or '.join(classes)}, not `{found.effect_class}`")
@@ -189,7 +189,7 @@ def _check_parameters(found: Registered, function: Callable[..., object]) -> Non
 
 
 def type_of(written: Types, what: str) -> Type:
-    """The type that somebody wrote, or a `ValueError`."""
+    """Return the type that is written. Raises `ValueError`."""
     if isinstance(written, Mapping):
         fields = []
         for name, each in written.items():

@@ -1,7 +1,7 @@
-"""Effects in a caller's transaction: which connections are joined, and what happens on them.
+"""Effects in a caller's transaction: the joined connections, and sessions on them.
 
 The native databases decide what a request does (receipts, values, failures); a session here runs their statements on
-the caller's connection, inside a savepoint of its own. Errors of the driver are raised as they are.
+the caller's connection, inside its own savepoint. Errors of the driver are raised unchanged.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _savepoints = count(1)
 
 
 class WrongConnection(VesperError, TypeError):
-    """A connection that cannot be joined; the message has the reason. It is a mistake of the calling program."""
+    """A connection that cannot be joined; the message has the reason. It is an error of the calling program."""
 
 
 @dataclass(slots=True)
@@ -40,10 +40,11 @@ _joined: ContextVar[Mapping[str, _Joined]] = ContextVar("vesper_joined_databases
 
 @contextmanager
 def joined(name: str, connection: object) -> Iterator[None]:
-    """While it is open, effects on the database with this name are part of the transaction of this connection, a
-    `sqlite3.Connection` or a `psycopg.Connection`: they happen when the caller commits, and not when it rolls back.
+    """Make effects on the database `name` part of the transaction of a connection, inside the `with` block.
 
-    It holds for this thread (this task of asyncio), and for what is run in a copy of its context.
+    The connection is a `sqlite3.Connection` or a `psycopg.Connection`. The effects are committed or rolled back
+    together with the caller's transaction. It holds for this thread (this task of asyncio), and for code that runs in a
+    copy of its context.
     """
     psycopg = sys.modules.get("psycopg")
     kinds = (sqlite3.Connection,) if psycopg is None else (sqlite3.Connection, psycopg.Connection)
@@ -92,7 +93,7 @@ class JoinedSession(Protocol):
 
 
 def join(name: str, kind: str, seconds: float, writes: bool) -> JoinedSession | None:
-    """Enter the caller's transaction on a database for so many seconds; None where it has none there."""
+    """Enter the caller's transaction on a database for at most `seconds`. None if there is none."""
     caller = _joined.get().get(name)
     if caller is None:
         return None
@@ -105,7 +106,7 @@ def join(name: str, kind: str, seconds: float, writes: bool) -> JoinedSession | 
     return PostgresSession(name, caller.connection, seconds, writes)
 
 
-def refuse_kind(name: str, connection: object, kind: str, wanted: str) -> WrongConnection:
+def kind_error(name: str, connection: object, kind: str, wanted: str) -> WrongConnection:
     """Return the exception for a connection to another kind of database."""
     given = f"{type(connection).__module__}.{type(connection).__name__}"
     return WrongConnection(f"`{name}` is {kind} database, and the joined connection is a {given}; give a {wanted}")
@@ -121,7 +122,7 @@ class _SqliteSession:
     def __init__(self, name: str, caller: _Joined, seconds: float, writes: bool) -> None:
         connection = caller.connection
         if not isinstance(connection, sqlite3.Connection):
-            raise refuse_kind(name, connection, "an SQLite", "sqlite3.Connection")
+            raise kind_error(name, connection, "an SQLite", "sqlite3.Connection")
         self._caller = caller
         self._raw = connection
         self._writes = writes
@@ -186,7 +187,7 @@ class _SqliteSession:
         return False
 
     def _release_connection(self) -> None:
-        """Give the caller its settings back; afterwards nothing interrupts the connection."""
+        """Restore the caller's settings of the connection and stop the timer that interrupts it."""
         self._watch.cancel()
         self._watch.join()
         self._raw.text_factory = self._text_factory
@@ -198,7 +199,7 @@ class _SqliteSession:
 
 
 class Unreadable:
-    """A column that holds no value at all; `called` is its name in messages."""
+    """A column whose content is no value of the language. `called` is its name in messages."""
 
     __slots__ = ("called",)
 

@@ -14,7 +14,7 @@ from psycopg.abc import Buffer
 from psycopg.pq import Format, TransactionStatus
 from psycopg.types.numeric import Int4, Int8
 
-from vesper.effects.database.joined import WrongConnection, milliseconds, next_savepoint, refuse_kind
+from vesper.effects.database.joined import WrongConnection, kind_error, milliseconds, next_savepoint
 from vesper.effects.database.postgres_values import cell_of
 from vesper.effects.performer import EffectFailed
 
@@ -34,7 +34,7 @@ class PostgresSession:
 
     def __init__(self, name: str, connection: object, seconds: float, writes: bool) -> None:
         if not isinstance(connection, psycopg.Connection):
-            raise refuse_kind(name, connection, "a PostgreSQL", "psycopg.Connection")
+            raise kind_error(name, connection, "a PostgreSQL", "psycopg.Connection")
         _check(name, connection)
         self._connection: psycopg.Connection[Any] = connection
         self._writes = writes
@@ -50,13 +50,13 @@ class PostgresSession:
             cursor.execute(f"{forms}; SET LOCAL transaction_read_only = on".encode())
 
     def change(self, sql: str, values: Mapping[str, object]) -> int:
-        return max(self._cursor().execute(sql.encode(), _bound(values)).rowcount, 0)
+        return max(self._cursor().execute(sql.encode(), _bind_values(values)).rowcount, 0)
 
     def rows(self, sql: str, values: Mapping[str, object], most: int) -> tuple[list[str], list[Sequence[object]]]:
         cursor = self._cursor()
         # The server stops by itself. The order of the inner SELECT stays: nothing here would change it.
         text = f"SELECT * FROM (\n{sql}\n) AS vesper_rows LIMIT {most:d}"  # noqa: S608  # the node's own statement
-        raw: Iterator[Any] = iter(cursor.execute(text.encode(), _bound(values)))
+        raw: Iterator[Any] = iter(cursor.execute(text.encode(), _bind_values(values)))
         columns = [each.name for each in cursor.description or ()]
         oids = [each.type_code for each in cursor.description or ()]
         return columns, [[cell_of(oid, cell) for oid, cell in zip(oids, row, strict=True)] for row in raw]
@@ -69,18 +69,18 @@ class PostgresSession:
         if self._writes:
             cursor.execute(f"SET LOCAL statement_timeout = '{self._timeout}'; RELEASE {self._savepoint}".encode())
         else:
-            self._go_back(cursor)  # a query has changed nothing, and the session gets its settings back
+            self._roll_back(cursor)  # a query has changed nothing, and the session gets its settings back
 
     def undo(self) -> bool:
         try:
-            self._go_back(self._cursor())
+            self._roll_back(self._cursor())
         except psycopg.OperationalError:
             if not self._connection.closed:
                 raise
             # The connection is lost, and the whole transaction with it; the failure that led here has the reason.
         return False
 
-    def _go_back(self, cursor: psycopg.Cursor[Any]) -> None:
+    def _roll_back(self, cursor: psycopg.Cursor[Any]) -> None:
         cursor.execute(f"ROLLBACK TO {self._savepoint}; RELEASE {self._savepoint}".encode())
 
     def _cursor(self) -> psycopg.Cursor[Any]:
@@ -103,7 +103,7 @@ def _check(name: str, connection: psycopg.Connection[Any]) -> None:
         raise WrongConnection(f"{called} has `standard_conforming_strings` off: its SQL would mean something else")
 
 
-def _bound(values: Mapping[str, object]) -> dict[str, object]:
+def _bind_values(values: Mapping[str, object]) -> dict[str, object]:
     return {name: _column(value) for name, value in values.items()}
 
 
@@ -115,7 +115,7 @@ def _column(value: object) -> object:
 
 
 class _RawLoader(adapt.Loader):
-    """Returns the column's bytes undecoded."""
+    """Loader that returns the bytes of a column undecoded."""
 
     format = Format.TEXT
 

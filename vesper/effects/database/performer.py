@@ -1,7 +1,7 @@
 """Databases as effects: `database_query` and `database_write`, on SQLite and PostgreSQL.
 
-The native performer does the work (direct_runtime/crates/vesper-host/src/database); here it is made from the
-configuration. Both kinds give the same for the same statement (docs/how-to/configure-databases.md).
+The native performer does the work (direct_runtime/crates/vesper-host/src/database); this module creates it from the
+configuration. Both kinds return equal values for one statement (docs/how-to/configure-databases.md).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _databases: weakref.WeakSet[DatabasePerformer] = weakref.WeakSet()
 
 
 class DatabasePerformer:
-    """The configured databases. Nothing is opened before it is used."""
+    """The configured databases. Each is opened at its first use."""
 
     def __init__(self, settings: Mapping[str, DatabaseSettings], secret: Callable[[str], str]) -> None:
         from vesper._direct import Databases

@@ -1,6 +1,7 @@
-"""Columns of PostgreSQL in text, as the server sends them to a joined connection, as objects of Python.
+"""Conversion of PostgreSQL columns to objects of Python.
 
-During a query the session is in UTC with ISO dates and ISO 8601 intervals, so there is one form of each.
+A joined connection receives columns as text. During a query the session is in UTC with ISO dates and ISO 8601
+intervals, so there is one form of each.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from vesper.values.times import parse_date, parse_timestamp
 
 
 class JsonText(str):
-    """The text of a column of JSON: no string of the language."""
+    """The text of a JSON column, as opposed to a string of the language."""
 
     __slots__ = ()
 
@@ -29,7 +30,7 @@ _INTERVAL = re.compile(
 
 
 def cell_of(oid: int, raw: object) -> object:
-    """What one column of one row holds: an object of Python, or `Unreadable`."""
+    """Return one column of one row as an object of Python, or as `Unreadable`."""
     if raw is None:
         return None
     if not isinstance(raw, bytes):  # of a type that the application has registered on a joined connection

@@ -1,4 +1,4 @@
-"""What `[databases.NAME]` of the configuration says of one database."""
+"""The settings `[databases.NAME]` of one database."""
 
 from __future__ import annotations
 
@@ -47,8 +47,10 @@ class DatabaseSettings:
 
     @classmethod
     def from_table(cls, name: str, table: Table, base: Path | None = None) -> DatabaseSettings:
-        """The settings in a table; a relative path of SQLite is taken from the folder `base`, or else from the
-        working folder of the process."""
+        """Read the settings of a table.
+
+        A relative path of SQLite is below the folder `base`, or else below the working folder of the process.
+        """
         dsn = table.text("dsn")
         path = _path(table, dsn, base)
         settings = cls(
@@ -104,7 +106,7 @@ def _check_postgres(table: Table, dsn: str) -> None:
 
 
 def _refuse_unused(table: Table, settings: DatabaseSettings) -> None:
-    """A setting of the other kind of database would be accepted and then do nothing."""
+    """Refuse settings that have no effect for this kind of database, or contradict others."""
     of_the_other = ("password_secret",) if settings.is_sqlite else ("foreign_keys", "create", "busy_timeout")
     for name in of_the_other:
         if name in table:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class StatePerformer:
-    """The state machines of one database. It learns their initial states from the nodes that have them."""
+    """The state machines of one database. Nodes that declare a machine set its initial state (`know`)."""
 
     def __init__(self, databases: DatabasePerformer, database: str) -> None:
         self._native = databases.native.states(database)

@@ -1,7 +1,7 @@
-"""SQL of a node as the native databases need it: its parts, and the facts that the checker reads from its text.
+"""SQL of a node for the native databases: its parts and facts about it.
 
-The SQL was parsed when the node was checked (vesper/language/check/flow/sql.py). Here it is read into tokens by the
-rules of the database that gets it (vesper/language/sql/tokens.py), once for each statement of a process.
+The SQL was parsed when the node was checked (vesper/language/check/flow/sql.py). This module reads it into tokens by
+the rules of its database (vesper/language/sql/tokens.py), once for each statement of a process.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ class Facts:
 def facts_of(sql: str, kind: str) -> Facts:
     """Read a statement for a kind of database (`sqlite`, `postgres`). Raises `EffectFailed` for one that is refused."""
     try:
-        pieces, verb = _divided(sql, kind)
-        foreign = _foreign(sql, kind)
+        pieces, verb = _split_statement(sql, kind)
+        foreign = _find_foreign_function(sql, kind)
     except SqlRefused as refused:
         raise EffectFailed("unavailable", f"its SQL {refused}") from None
     is_sqlite = kind == "sqlite"
-    limits: Names | str = _limits(sql) if is_sqlite else (set(), set(), set(), set())
-    return Facts(pieces, verb, foreign, limits, _target(sql) if is_sqlite else None)
+    limits: Names | str = _read_names(sql) if is_sqlite else (set(), set(), set(), set())
+    return Facts(pieces, verb, foreign, limits, _find_target(sql) if is_sqlite else None)
 
 
-def _divided(sql: str, kind: str) -> tuple[list[tuple[bool, str]], str]:
-    """Return the pieces of the one statement that a text is, and its verb."""
+def _split_statement(sql: str, kind: str) -> tuple[list[tuple[bool, str]], str]:
+    """Split a text with one statement into its pieces; return them with its verb."""
     pieces: list[tuple[bool, str]] = []
     verb = ""
     has_ended = False
@@ -98,10 +98,10 @@ def _check(token: str, text: str) -> None:
         raise SqlRefused(f"has the parameter `{text}`, which nothing gives; parameters are `:name`")
 
 
-def _foreign(sql: str, kind: str) -> str | None:
-    """Return the refusal of a function that is pure in the other dialect only.
+def _find_foreign_function(sql: str, kind: str) -> str | None:
+    """Return the refusal of a function that is pure in the other dialect only. None without one.
 
-    The check of a node allows it without a capability, and here it could only be one that the database defines itself.
+    The check of a node allows it without a capability, but in this database it could only be a user-defined function.
     """
     for name in sorted(called_names(sql) & _FOREIGN[kind]):
         text = f"`{name}` is a function of {'SQLite' if kind == 'postgres' else 'PostgreSQL'}"
@@ -109,8 +109,8 @@ def _foreign(sql: str, kind: str) -> str | None:
     return None
 
 
-def _limits(sql: str) -> Names | str:
-    """Return what the checker reads from a statement, or why it refuses it."""
+def _read_names(sql: str) -> Names | str:
+    """Return the names that the checker reads from a statement, or the reason why it refuses the statement."""
     from vesper.language.check.flow.sql import SqlProblem, read_sql
 
     try:
@@ -128,8 +128,8 @@ def _lower(names: tuple[str, ...]) -> set[str]:
 # -- columns that parameters go into --------------------------------------------------------------
 
 
-def _target(sql: str) -> Target | None:
-    """Return the table that a statement writes with its parameters, or None for other statements."""
+def _find_target(sql: str) -> Target | None:
+    """Return the table and columns that a statement writes with its parameters. None for other statements."""
     import sqlglot
     from sqlglot import exp
     from sqlglot.errors import SqlglotError
@@ -140,16 +140,16 @@ def _target(sql: str) -> Target | None:
         return None  # a changed value is found when the column is read
     if isinstance(tree, exp.Insert):
         table = tree.find(exp.Table)
-        columns = _of_insert(tree)
+        columns = _insert_columns(tree)
     elif isinstance(tree, exp.Update):
         table = tree.this if isinstance(tree.this, exp.Table) else None
-        columns = _of_changes(tree.expressions)
+        columns = _update_columns(tree.expressions)
     else:
         return None
     return None if table is None or not columns else (table.name, columns)
 
 
-def _of_insert(tree: exp.Insert) -> list[tuple[str, str | int]]:
+def _insert_columns(tree: exp.Insert) -> list[tuple[str, str | int]]:
     from sqlglot import exp
 
     columns = [each.name for each in tree.this.expressions] if isinstance(tree.this, exp.Schema) else []
@@ -165,10 +165,10 @@ def _of_insert(tree: exp.Insert) -> list[tuple[str, str | int]]:
             if isinstance(value, exp.Placeholder) and (not columns or place < len(columns)):
                 found.append((value.name, columns[place] if columns else place))
     conflict = tree.args.get("conflict")
-    return found + (_of_changes(conflict.expressions) if isinstance(conflict, exp.OnConflict) else [])
+    return found + (_update_columns(conflict.expressions) if isinstance(conflict, exp.OnConflict) else [])
 
 
-def _of_changes(changes: list[exp.Expr]) -> list[tuple[str, str | int]]:
+def _update_columns(changes: list[exp.Expr]) -> list[tuple[str, str | int]]:
     from sqlglot import exp
 
     return [

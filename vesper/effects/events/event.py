@@ -1,4 +1,4 @@
-"""An event as a subscriber gets it."""
+"""An event as a subscriber receives it."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ class Event:
 
     @property
     def payload(self) -> object:
-        """New plain objects each time: whoever changes them changes nobody else's."""
+        """Return new plain objects each time, so that changing them changes no other copy."""
         return plain_json(self.json)

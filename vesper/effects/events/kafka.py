@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class KafkaTopic:
-    """Publishes with `acks=all`, and waits for each answer. Any number of threads may use it, and a forked process."""
+    """Publishes with `acks=all` and waits for each response. Safe in threads and after a fork."""
 
     def __init__(self, settings: EventSettings, password: Callable[[], str] | None) -> None:
         self._settings = settings
@@ -28,7 +28,7 @@ class KafkaTopic:
         self._producer = PerProcess(self._connect)
 
     def publish(self, event: Event, payload: str, key: str | None, timeout: float | None) -> str:
-        """Publish an event. Kafka does not recognise a repeated `key`: consumers do, by the event's id."""
+        """Publish an event. Kafka does not recognise a repeated `key`; consumers do, by the event's id."""
         import confluent_kafka
 
         producer = self._producer.get()
@@ -45,12 +45,12 @@ class KafkaTopic:
             )
             producer.poll(0)
         except (confluent_kafka.KafkaException, BufferError) as error:
-            raise self._failed("unavailable", str(error), may_have_happened=False) from None
+            raise self._failure("unavailable", str(error), may_have_happened=False) from None
         producer.flush(seconds)
         if not errors:
-            raise self._failed("timeout", f"no answer within {seconds:g} s", may_have_happened=True)
+            raise self._failure("timeout", f"no answer within {seconds:g} s", may_have_happened=True)
         if errors[0] is not None:
-            raise self._failed("unavailable", errors[0].str(), may_have_happened=True)
+            raise self._failure("unavailable", errors[0].str(), may_have_happened=True)
         return event.id
 
     def close(self) -> None:
@@ -70,6 +70,6 @@ class KafkaTopic:
         }
         return confluent_kafka.Producer({**own, **self._settings.kafka_settings(password)})
 
-    def _failed(self, code: str, why: str, may_have_happened: bool) -> EffectFailed:
+    def _failure(self, code: str, why: str, may_have_happened: bool) -> EffectFailed:
         message = f"the topic `{self._settings.name}`: kafka://{self._settings.brokers}: {why[:200]}"
         return EffectFailed(code, message, may_have_happened=may_have_happened)

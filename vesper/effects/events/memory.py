@@ -1,4 +1,4 @@
-"""A topic in the memory of one process: a bounded queue, and a thread that hands out."""
+"""A topic in the memory of one process: a bounded queue, and a thread that delivers its events."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _CLOSE_SECONDS: Final = 5.0
 
 
 @dataclass(slots=True)
-class _Running:
-    """What belongs to one process."""
+class _ProcessState:
+    """The queue, keys and thread of a topic in one process."""
 
     waiting: queue.Queue[Event | None]
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -33,7 +33,7 @@ class _Running:
 
 
 class MemoryTopic:
-    """Hands events out at most once. A forked process has the subscribers of its parent, and none of its events."""
+    """A topic that delivers events at most once. A forked process inherits the subscribers, but none of the events."""
 
     def __init__(
         self, name: str, max_waiting: int, key_ttl: float, clock: Callable[[], float] = time.monotonic
@@ -43,7 +43,7 @@ class MemoryTopic:
         self._key_ttl = key_ttl
         self._clock = clock
         self._subscribers: tuple[Subscriber, ...] = ()
-        self._running = PerProcess(lambda: _Running(queue.Queue(max_waiting)))
+        self._running = PerProcess(lambda: _ProcessState(queue.Queue(max_waiting)))
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
         running = self._running.get()
@@ -67,14 +67,14 @@ class MemoryTopic:
                 if first is not None:
                     return first[0]
             if self._subscribers:
-                self._hand_over(running, event)
+                self._enqueue(running, event)
             if key is not None:
                 running.keys[key] = (event.id, self._clock() + self._key_ttl)
                 if len(running.keys) > _MAX_KEYS:
                     running.keys.popitem(last=False)
         return event.id
 
-    def _hand_over(self, running: _Running, event: Event) -> None:
+    def _enqueue(self, running: _ProcessState, event: Event) -> None:
         try:
             running.waiting.put_nowait(event)
         except queue.Full:
@@ -82,11 +82,11 @@ class MemoryTopic:
             raise EffectFailed("unavailable", message) from None
         if running.thread is None:
             running.thread = threading.Thread(
-                target=self._hand_out, args=(running,), name=f"vesper-events-{self._name}", daemon=True
+                target=self._deliver, args=(running,), name=f"vesper-events-{self._name}", daemon=True
             )
             running.thread.start()
 
-    def _hand_out(self, running: _Running) -> None:
+    def _deliver(self, running: _ProcessState) -> None:
         while (event := running.waiting.get()) is not None:
             for subscriber in self._subscribers:
                 try:
@@ -95,7 +95,7 @@ class MemoryTopic:
                     _LOG.exception("a subscriber of the topic `%s` failed with event %s", self._name, event.id)
 
     def close(self) -> None:
-        """Waits a little for what is on its way to the subscribers."""
+        """Wait a few seconds for the delivery of queued events."""
         running = self._running.drop()
         if running is None or running.thread is None:
             return

@@ -1,16 +1,16 @@
 """Events: `event_publish`, to subscribers in the process, a stream of Redis, a topic of Kafka or an outbox.
 
-What is promised, by class:
+The guarantees by class:
 
-- `unsafe`: it is published once, and never again by us.
-- `keyed`: publishing again under the same key, for as long as the topic remembers keys (`key_ttl`), gives the id of the
-  first time and publishes nothing. The id follows from the topic and the key alone, so that a consumer recognises a
+- `unsafe`: an event is published once and never repeated by the Host.
+- `keyed`: publishing again under the same key, for as long as the topic remembers keys (`key_ttl`), returns the id of
+  the first time and publishes nothing. The id follows from the topic and the key alone, so that a consumer recognises a
   repeat even after that.
 - `txn`: a row in the table `vesper_outbox` of the topic's `database`, in one transaction with the receipt.
   `relay_outbox` moves such rows to the topic, at least once, in order; the stream drops repeats by the event's id.
   Where the outbox is the topic (`url = "outbox:"`), events of every class are rows, and consumers read them there.
 
-Events in the memory of a process are handed out by a thread, at most once: those that wait when the process ends are
+Events in the memory of a process are delivered by a thread, at most once: those still queued when the process ends are
 lost, and so is one whose subscriber raises (which is logged).
 """
 
@@ -48,6 +48,10 @@ CREATE TABLE IF NOT EXISTS vesper_outbox (
   payload TEXT NOT NULL, event_key TEXT, execution TEXT NOT NULL, created_at TEXT NOT NULL)""",
 }
 """The table that a database needs before a topic may name it, by the kind of database."""
+OUTBOX_HELP: Final = (
+    "create the table once: docs/how-to/configure-caches-and-events.md#topics has its text, as has `OUTBOX_TABLE` of "
+    "vesper.effects.events.performer"
+)
 OUTBOX_CONSUMER_TABLES: Final = (
     """\
 CREATE TABLE IF NOT EXISTS vesper_outbox_groups (
@@ -94,14 +98,14 @@ _NAMESPACE: Final = uuid.UUID("5a4c1f0e-6d3b-5c7a-9b1e-7e5f0c2d8a46")
 
 
 class Topic(Protocol):
-    """Takes events. `key` is what repeats are recognised by, or None."""
+    """Receiver of events. Repeats are recognised by `key`, unless it is None."""
 
     def publish(self, event: Event, payload: str, key: str | None, timeout: float | None) -> str: ...
     def close(self) -> None: ...
 
 
 class OutboxDatabases(Protocol):
-    """The databases that outboxes are in."""
+    """The databases with the tables of outboxes."""
 
     def perform(self, ask: Ask, types: Mapping[str, Type]) -> object:
         """Perform a query or a write, whose parameters have these types. Raises `EffectFailed`."""
@@ -111,8 +115,8 @@ class OutboxDatabases(Protocol):
 class EventPerformer:
     """Publishes to all configured topics.
 
-    `databases` performs `database_write` and `database_query` (`DatabasePerformer` does): the outbox goes through it,
-    and so into the caller's transaction where the execution has joined one.
+    `databases` performs `database_write` and `database_query` (`DatabasePerformer` does). The outbox is written through
+    it, and so in the caller's transaction if the execution has joined one.
     """
 
     def __init__(
@@ -162,9 +166,11 @@ class EventPerformer:
         raise EffectFailed("unavailable", f"{ask.effect} is never of class `probe`")
 
     def subscribe(self, topic: str, subscriber: Subscriber) -> Callable[[], None]:
-        """Calls `subscriber` with every `Event` that this process publishes to a topic in memory, one after the other
-        in a thread; what is given back ends that. An exception of it is logged, and the next event comes all the
-        same."""
+        """Call `subscriber` with every event that this process publishes to a topic in memory.
+
+        Call the result to end that. Events are delivered one after the other in a thread. An exception of the
+        subscriber is logged and does not stop the delivery.
+        """
         settings = self.settings_of(topic)
         found = None if settings.kind == "outbox" else self._topic(settings)
         if not isinstance(found, MemoryTopic):
@@ -177,7 +183,7 @@ class EventPerformer:
         return found.subscribe(subscriber)
 
     def republish(self, event: Event) -> None:
-        """Publish an event outside of a run; publishing one id again may add a repeat. Raises `EffectFailed`."""
+        """Publish an event outside of a run. Publishing an id again may add a repeat. Raises `EffectFailed`."""
         settings = self.settings_of(event.topic)
         if settings.kind == "outbox":
             fixed = {"topic": event.topic}
@@ -206,16 +212,19 @@ class EventPerformer:
         return None if named is None else lambda: secret(named)
 
     def run_sql(self, database: str, sql: str, types: Mapping[str, Type], gives: Type, **values: Value) -> Any:
-        """Perform a statement on the tables of an outbox; with `gives` INTEGER a write. Raises `EffectFailed`."""
+        """Perform a statement on the tables of an outbox.
+
+        It is a write if `gives` is INTEGER. Raises `EffectFailed`.
+        """
         effect = "database_write" if gives == INTEGER else "database_query"
         fixed = {"database": database, "sql": sql} | ({} if gives == INTEGER else {"rows": "all"})
         effect_class = "unsafe" if gives == INTEGER else "read"
-        ask = Ask("", "outbox", effect, effect_class, fixed, _bound(**values), gives)
+        ask = Ask("", "outbox", effect, effect_class, fixed, _bind_argument(**values), gives)
         return self._required_databases(database).perform(ask, types)
 
     def waiting_in_outbox(self, database: str) -> tuple[int, float]:
         """Return the number of events in an outbox, and the age of the oldest in seconds. Raises `EffectFailed`."""
-        where, names = self._relayed(database)
+        where, names = self._relay_condition(database)
         gives = ArrayOf(Record((("waiting", INTEGER), ("oldest", OptionalOf(STRING)))))
         types = {**_OUTBOX, **dict.fromkeys(names, STRING)}
         rows = self.run_sql(database, _STATE.format(where), types, gives, most=1, **names)
@@ -226,11 +235,12 @@ class EventPerformer:
         return row["waiting"], max(age, 0.0)
 
     def relay_outbox(self, database: str, most: int = 100) -> int:
-        """Publishes what waits in the outbox of a database, oldest first, and takes it out; how many there were.
+        """Publish the events of a database's outbox, oldest first, and delete their rows. Returns their number.
 
-        Any number of processes may do this at once. Raises `EffectFailed` where the database is away, or a topic: the
-        events of the other topics are published first, and what was not taken out comes next time."""
-        where, names = self._relayed(database)
+        Any number of processes may do this at once. Raises `EffectFailed` if the database or a topic is unavailable:
+        the events of the other topics are published first, and the rows that remain are published next time.
+        """
+        where, names = self._relay_condition(database)
         types = {**_OUTBOX, **dict.fromkeys(names, STRING)}
         rows = self.run_sql(database, _WAITING.format(where), types, ArrayOf(_ROW), most=most, **names)
         assert isinstance(rows, list)
@@ -258,10 +268,10 @@ class EventPerformer:
     def _topic(self, settings: EventSettings) -> Topic:
         topic = self._topics.get(settings.name)
         if topic is None:
-            topic = self._topics.setdefault(settings.name, self._opened(settings))  # of two threads one topic stays
+            topic = self._topics.setdefault(settings.name, self._open_topic(settings))  # of two threads one topic stays
         return topic
 
-    def _opened(self, settings: EventSettings) -> Topic:
+    def _open_topic(self, settings: EventSettings) -> Topic:
         password = self.password_of(settings)
         if settings.kind == "kafka":
             from vesper.effects.events.kafka import KafkaTopic
@@ -279,8 +289,8 @@ class EventPerformer:
             password,
         )
 
-    def _relayed(self, database: str) -> tuple[str, dict[str, Value]]:
-        """Return the condition of rows that move to a topic elsewhere, and the values of its parameters."""
+    def _relay_condition(self, database: str) -> tuple[str, dict[str, Value]]:
+        """Return the SQL condition of the rows to relay, and the values of its parameters."""
         default = self._default
         is_consumed = default is not None and default.kind == "outbox" and default.database == database
         others = [each.name for each in self._settings.values() if (each.kind == "outbox") != is_consumed]
@@ -302,7 +312,7 @@ class EventPerformer:
                 f'an event of class `txn` needs an outbox: add `database = "main"` to the topic `{event.topic}`, '
                 "or make the step `keyed`",
             )
-        bind = _bound(
+        bind = _bind_argument(
             id=event.id,
             topic=event.topic,
             payload=canonical_text(event.json),
@@ -324,21 +334,22 @@ class EventPerformer:
             )
         except EffectFailed as failure:
             code = failure.code if failure.code in EFFECTS["event_publish"].codes() else "unavailable"
+            advice = f"; {OUTBOX_HELP}" if "vesper_outbox" in failure.message else ""
             raise EffectFailed(
                 code,
-                f"the outbox of the topic `{event.topic}`: {failure.message}",
+                f"the outbox of the topic `{event.topic}`: {failure.message}{advice}",
                 retry_after=failure.retry_after,
                 may_have_happened=failure.may_have_happened,
             ) from None
         return event.id
 
 
-def _bound(**values: Value) -> dict[str, Value]:
+def _bind_argument(**values: Value) -> dict[str, Value]:
     return {"bind": values}
 
 
 def _event_of(row: Mapping[str, Any]) -> Event:
-    """The event that a row of the outbox holds."""
+    """Return the event of a row of the outbox."""
     try:
         payload, created = parse_json(row["payload"]), datetime.fromisoformat(row["created_at"])
     except (ValueError, ValueProblem):

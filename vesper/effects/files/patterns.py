@@ -9,7 +9,7 @@ from vesper.effects.files.settings import FileSettings
 
 
 def path_problem(settings: FileSettings | None, effect: str, path: str) -> str | None:
-    """Return the reason why the patterns of a root refuse a path; None where they allow it.
+    """Return the reason why the patterns of a root refuse a path. None if they allow it.
 
     The performer refuses every path that leaves its root, so patterns compare names only.
     """
@@ -25,17 +25,19 @@ def path_problem(settings: FileSettings | None, effect: str, path: str) -> str |
 
 def _matches(parts: Sequence[str], pattern: Sequence[str]) -> bool:
     # Positions in the pattern that the parts so far can have led to.
-    reached = _skipped({0}, pattern)
+    reached = _skip_folders({0}, pattern)
     for part in parts:
         after = {
-            at if pattern[at] == "**" else at + 1 for at in reached if at < len(pattern) and _fits(part, pattern[at])
+            at if pattern[at] == "**" else at + 1
+            for at in reached
+            if at < len(pattern) and _fits_name(part, pattern[at])
         }
-        reached = _skipped(after, pattern)
+        reached = _skip_folders(after, pattern)
     return len(pattern) in reached
 
 
-def _skipped(reached: set[int], pattern: Sequence[str]) -> set[int]:
-    """Add the positions behind each `**`, which also stands for no folder."""
+def _skip_folders(reached: set[int], pattern: Sequence[str]) -> set[int]:
+    """Add the positions behind each `**`, which may match no folder."""
     found = set(reached)
     for at in range(len(pattern)):
         if at in found and pattern[at] == "**":
@@ -43,8 +45,8 @@ def _skipped(reached: set[int], pattern: Sequence[str]) -> set[int]:
     return found
 
 
-def _fits(part: str, pattern: str) -> bool:
-    """Return whether a name fits; hidden names only where the pattern begins with the dot."""
+def _fits_name(part: str, pattern: str) -> bool:
+    """Return whether a name fits. A hidden name fits only a pattern that begins with the dot."""
     if part.startswith(".") and not pattern.startswith("."):
         return False
     return pattern == "**" or fnmatchcase(part, pattern)

@@ -28,7 +28,9 @@ class FileSettings:
 
     @classmethod
     def from_table(cls, name: str, table: Table, base: Path | None = None) -> FileSettings:
-        """A relative `path` is below `base`, the folder of the configuration; without one it is refused."""
+        """Read the settings. A relative `path` is below `base`, the folder of the configuration; without `base` it is
+        refused.
+        """
         path = Path(table.text("path"))
         if not path.is_absolute():
             if base is None:

@@ -4,8 +4,8 @@
     def no_force(call: Call) -> Block | None:
         return Block("never by force") if "--force" in call.arguments["arguments"] else None
 
-A hook is registered for words of capabilities, as `mcp.call.github.*` or `models.call.*`. A hook that raises blocks the
-call: a guard that fails must not open the door.
+A hook is registered for words of capabilities, such as `mcp.call.github.*` or `models.call.*`. A hook that raises
+blocks the call: a failing guard must not allow it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_RETRIES: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call that is about to be performed, or was."""
+    """One call, before or after it was performed."""
 
     tools: tuple[str, ...]
     """Capabilities that it uses: `exec.shell_command.git`, `mcp.call.github.search`."""
@@ -49,28 +49,28 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The call fails with `not_allowed` for this reason. After a call it withholds the result."""
+    """Fails the call with `not_allowed` for this reason. After a call it withholds the result."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """Before a call: its arguments. After a call: its value."""
+    """Replaces the arguments before a call, or the value after it."""
 
     value: object
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Before a call: the value, and nothing is performed."""
+    """Completes a call with this value before it is performed; it is then not performed."""
 
     value: object
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """After a call of class `read` or `keyed`: perform it again, three times at most."""
+    """Repeats a call of class `read` or `keyed`, at most three times."""
 
 
 Before = Callable[[Call], Block | Replace | Answer | None]
@@ -79,7 +79,7 @@ _Hook = TypeVar("_Hook", bound=Callable[..., object])
 
 
 class HookError(VesperError, ValueError):
-    """A hook is registered for a word that names no capability."""
+    """A hook was registered for a word that names no capability."""
 
 
 class Hooks:
@@ -111,7 +111,7 @@ class Hooks:
             self._after += () if after is None else ((word, after),)
 
     def remove(self, hook: Callable[..., object]) -> None:
-        """Remove a hook, for tests and for consoles in which a function is written anew."""
+        """Remove a hook, for tests and for consoles in which a function is defined again."""
         with self._lock:
             self._before = tuple(each for each in self._before if each[1] is not hook)
             self._after = tuple(each for each in self._after if each[1] is not hook)
@@ -144,7 +144,7 @@ HOOKS: Final = Hooks()
 
 
 def before_tool(word: str) -> Callable[[_Hook], _Hook]:
-    """Register the decorated function before calls that use a capability. The function stays as it is."""
+    """Register the decorated function before calls that use a capability. The function is returned unchanged."""
 
     def register(hook: _Hook) -> _Hook:
         HOOKS.add(word, before=hook)  # type: ignore[arg-type]  # the annotation of the function may be narrower
@@ -154,7 +154,7 @@ def before_tool(word: str) -> Callable[[_Hook], _Hook]:
 
 
 def after_tool(word: str) -> Callable[[_Hook], _Hook]:
-    """Register the decorated function after calls that use a capability. The function stays as it is."""
+    """Register the decorated function after calls that use a capability. The function is returned unchanged."""
 
     def register(hook: _Hook) -> _Hook:
         HOOKS.add(word, after=hook)  # type: ignore[arg-type]  # the annotation of the function may be narrower

@@ -19,14 +19,16 @@ _FORMS = (
 
 
 class Template(NamedTuple):
-    """A text of the configuration: one more text than names of secrets, which stand between the texts."""
+    """A text of the configuration with names of secrets in it. It has one more text than names, which separate the
+    texts.
+    """
 
     texts: tuple[str, ...]
     names: tuple[str, ...]
 
     @classmethod
     def read(cls, text: str) -> Template:
-        """Read a text with holes. Raises `ValueError` for a brace that belongs to no `{secret:NAME}`."""
+        """Read a text with holes. Raises `ValueError` for a brace outside of a `{secret:NAME}`."""
         parts = _HOLE.split(text)
         template = cls(tuple(parts[::2]), tuple(parts[1::2]))
         if any("{" in each or "}" in each for each in template.texts):
@@ -36,7 +38,7 @@ class Template(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Basic:
-    """User and password, sent as HTTP's basic scheme has them."""
+    """User and password of HTTP's basic scheme."""
 
     user: Template
     password: Template

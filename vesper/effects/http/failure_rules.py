@@ -1,4 +1,4 @@
-"""Rules of a provider: answers that have another failure code than that of their status."""
+"""Rules of a provider that give responses another failure code than that of their status."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CODE = re.compile(r"unavailable|http_[45][0-9][0-9]", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class FailureRule:
-    """One entry of `failures`; the first that fits an answer decides."""
+    """One entry of `failures`. The first entry that fits a response decides."""
 
     status: int
     code: str

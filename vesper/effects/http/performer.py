@@ -22,7 +22,7 @@ def http_performer(
 ) -> HttpPerformer:
     """Return the performer of `http_request` for these providers. Raises `ConfigError`.
 
-    `secret` has the secrets that the settings name; `resolve` finds addresses in place of the system.
+    `secret` reads the secrets that the settings name; `resolve` replaces the address lookup of the system.
     """
     try:
         import certifi

@@ -22,7 +22,7 @@ _Read = TypeVar("_Read")
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """A pack that was read."""
+    """The settings and the place of a pack."""
 
     name: str
     version: int
@@ -35,7 +35,7 @@ class Pack:
 
 
 def find_pack(table: Table, folder: Path | None) -> Pack:
-    """Return the pack that `extends` names: of `packs` in `folder`, or of Vesper. Raises `ConfigError`."""
+    """Return the pack that `extends` names, from `packs` in `folder` or from Vesper. Raises `ConfigError`."""
     name = table.text("extends")
     folders = [PACKS] if folder is None else [folder / "packs", PACKS]
     for each in folders:
@@ -48,7 +48,7 @@ def find_pack(table: Table, folder: Path | None) -> Pack:
 
 
 def extend(table: Table, folder: Path | None, read: Callable[[Table, str | None], _Read]) -> _Read:
-    """Read the settings of a provider, with those of its pack below them. Raises `ConfigError`."""
+    """Read the settings of a provider, merged over those of its pack. Raises `ConfigError`."""
     if "extends" not in table:
         return read(table, None)
     pack = find_pack(table, folder)
@@ -64,7 +64,7 @@ def extend(table: Table, folder: Path | None, read: Callable[[Table, str | None]
 
 
 def _merge(below: Mapping[str, object], above: Mapping[str, object]) -> dict[str, object]:
-    """Return both; settings of `above` win, `headers` are joined, `failures` of `above` come first."""
+    """Merge two tables: settings of `above` win, `headers` are joined, `failures` of `above` come first."""
     merged = {**below, **above}
     for name in ("headers", "auth", "failures"):
         low, high = below.get(name), above.get(name)
@@ -76,7 +76,7 @@ def _merge(below: Mapping[str, object], above: Mapping[str, object]) -> dict[str
 
 
 def _is_same_form(below: Mapping[str, object], above: Mapping[str, object]) -> bool:
-    """Whether credentials complete those of a pack instead of replacing them."""
+    """Return whether credentials complete those of a pack instead of replacing them."""
     forms = [each for each in _AUTH_FORMS if each in above]
     return above.get("type", below.get("type")) == below.get("type") and all(each in below for each in forms)
 

@@ -1,8 +1,9 @@
-"""`[providers.NAME]` of the configuration: where a provider is, how it is asked, and what is not done there."""
+"""`[providers.NAME]` of the configuration: the address of a provider, its credentials and its limits."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Literal, NamedTuple, cast
 
@@ -16,13 +17,18 @@ MAX_RESPONSE = 16 << 20
 """The largest `max_response`: the body is held in memory, and reading a megabyte of JSON may take seconds."""
 _KEY_HOLE = "{key}"
 _PORTS = {True: 443, False: 80}
+_PRIVATE = tuple(
+    ip_network(each)
+    for each in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "127.0.0.0/8", "::1", "fc00::/7")
+)
+"""Networks that `allow_private_addresses` opens."""
 
 BodyFormat = Literal["json", "form"]
 Redirects = Literal["none", "same_host", "allowed_hosts"]
 
 
 class Origin(NamedTuple):
-    """Destination of a connection; the host has its one spelling."""
+    """Destination of a connection; the host is in its canonical spelling."""
 
     is_secure: bool
     host: str
@@ -34,9 +40,18 @@ class Origin(NamedTuple):
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _PORTS[self.is_secure] else f"{host}:{self.port}"
 
+    @property
+    def is_private(self) -> bool:
+        """Return whether the host is written as a loopback or private address."""
+        try:
+            address = ip_address(self.host)
+        except ValueError:
+            return self.host == "localhost" or self.host.endswith(".localhost")
+        return any(address in each for each in _PRIVATE)
+
 
 class BaseUrl(NamedTuple):
-    """URL above all endpoints of a provider; its path does not end with `/`."""
+    """URL that all endpoints of a provider are below. Its path does not end with `/`."""
 
     origin: Origin
     path: str
@@ -44,7 +59,7 @@ class BaseUrl(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """How a provider is asked whether something happened: under a name that was sent with it."""
+    """Request that finds out whether an earlier request was performed, by the name that was sent with it."""
 
     method: str
     endpoint: str
@@ -54,7 +69,7 @@ class Probe:
 
 @dataclass(frozen=True)
 class HttpSettings:
-    """One provider. All texts were checked: whoever has one of these need not look at them again."""
+    """One provider. All texts were checked: users of the settings need not check them again."""
 
     name: str
     base: BaseUrl
@@ -83,8 +98,13 @@ class HttpSettings:
     pack: str | None = None
     """Name and version of the pack that the settings extend."""
 
+    @property
+    def is_private(self) -> bool:
+        """Return whether the provider is at a loopback or private address."""
+        return self.base.origin.is_private
+
     def secret_names(self) -> set[str]:
-        """The secrets without which nothing can be sent."""
+        """Return the secrets without which no request can be sent."""
         templates = [each for _, each in self.headers]
         if self.auth is not None:
             templates += self.auth.templates()
@@ -110,7 +130,7 @@ class HttpSettings:
     def _from_merged(cls, name: str, table: Table, pack: str | None) -> HttpSettings:
         allow_private = table.boolean("allow_private_addresses", False)
         allow_http = table.boolean("allow_http", allow_private)
-        base = _base_url(table, allow_http)
+        base = _base_url(table, allow_http, allow_private)
         key_header = table.text("key_header", cls.key_header)
         settings = cls(
             name=name,
@@ -141,7 +161,7 @@ class HttpSettings:
         return settings
 
 
-def _base_url(table: Table, allow_http: bool) -> BaseUrl:
+def _base_url(table: Table, allow_http: bool, allow_private: bool) -> BaseUrl:
     text = table.text("base_url")
     try:
         origin, path, query = read_http_url(text)
@@ -151,6 +171,12 @@ def _base_url(table: Table, allow_http: bool) -> BaseUrl:
         raise table.error("base_url", "a base URL has neither query nor fragment")
     base = BaseUrl(Origin(*origin), path.rstrip("/"))
     if not base.origin.is_secure and not allow_http:
+        if base.origin.is_private and not allow_private:
+            raise table.error(
+                "base_url",
+                f"`{base.origin.host}` is a loopback or private address: `allow_private_addresses = true` lets "
+                "requests go there, also by `http://`",
+            )
         raise table.error(
             "base_url", "`https://` is expected; `allow_http = true` lets requests and credentials travel in the clear"
         )

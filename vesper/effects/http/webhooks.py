@@ -17,7 +17,7 @@ TOLERANCE_SECONDS = 300.0
 
 
 class SignatureRefused(VesperError):
-    """A request whose signature is missing, too old, or of none of the secrets."""
+    """A signature is missing, too old, or made with none of the secrets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class WebhookScheme:
 
     @classmethod
     def from_table(cls, table: Table, folder: Path | None) -> WebhookScheme:
-        """Read `[serve.webhooks.NODE]`, with its pack below it. Raises `ConfigError`."""
+        """Read `[serve.webhooks.NODE]`, merged over its pack. Raises `ConfigError`."""
         given = dict(table.values())
         name = table.where.rpartition(".")[2]
         if "extends" in table:
@@ -65,7 +65,7 @@ class WebhookScheme:
         return scheme
 
     def row(self, texts: Sequence[str]) -> dict[str, object]:
-        """Return the scheme with the texts of its secrets."""
+        """Return the fields of the scheme with the texts of its secrets."""
         return {**self.fields, "secrets": list(texts)}
 
 
@@ -81,9 +81,9 @@ def verify(
     body: bytes,
     now: float | None = None,
 ) -> None:
-    """Check the signature of a request by the texts of secrets. Raises `SignatureRefused`.
+    """Check the signature of a request with the texts of secrets. Raises `SignatureRefused`.
 
-    `body` is the body as it was sent: a parsed and rewritten one does not fit its signature.
+    `body` is the body as it was sent: one that was parsed and written again does not fit its signature.
     """
     try:
         row = json.dumps(scheme.row(secrets)).encode()

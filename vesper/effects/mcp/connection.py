@@ -38,7 +38,7 @@ class ServerGone(Exception):
 
 
 class Connection:
-    """An open session. Its task enters and leaves the transport; calls come from other tasks of the same loop."""
+    """An open session. One task owns the transport; calls come from other tasks of the same loop."""
 
     def __init__(self, settings: McpSettings, token: Callable[[str], str]) -> None:
         self._settings = settings
@@ -47,7 +47,7 @@ class Connection:
         self._opened: asyncio.Future[ClientSession] = loop.create_future()
         self._ended: asyncio.Future[BaseException] = loop.create_future()
         """The reason why the connection can no longer be used."""
-        self._task = asyncio.create_task(self._hold())
+        self._task = asyncio.create_task(self._keep_open())
         _held.add(self._task)
         self._task.add_done_callback(_held.discard)
 
@@ -57,7 +57,7 @@ class Connection:
         found: list[Tool] = []
         cursor: str | None = None
         for _ in range(_PAGES):
-            page = await self._guarded(session.list_tools(params=PaginatedRequestParams(cursor=cursor)))
+            page = await self._await_answer(session.list_tools(params=PaginatedRequestParams(cursor=cursor)))
             found += page.tools
             cursor = page.next_cursor
             if cursor is None or len(found) > MAX_TOOLS:
@@ -68,7 +68,7 @@ class Connection:
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> CallToolResult:
         session = await self._session()
-        result: CallToolResult = await self._guarded(session.call_tool(tool, arguments))
+        result: CallToolResult = await self._await_answer(session.call_tool(tool, arguments))
         return result
 
     async def close(self) -> None:
@@ -85,8 +85,8 @@ class Connection:
             raise self._ended.result()
         return self._opened.result()
 
-    async def _guarded(self, call: Any) -> Any:
-        """Await an answer, or the end of the connection."""
+    async def _await_answer(self, call: Any) -> Any:
+        """Await an answer. Raises the reason if the connection ends first."""
         asked = asyncio.ensure_future(call)
         try:
             await asyncio.wait((asked, self._ended), return_when=asyncio.FIRST_COMPLETED)
@@ -97,13 +97,13 @@ class Connection:
             asked.cancel()
 
     def _end(self, problem: BaseException) -> None:
-        """End the connection for this reason; the first one counts."""
+        """End the connection for this reason; later reasons are ignored."""
         if not self._ended.done():
             self._ended.set_result(problem)
             self._task.cancel()
 
-    async def _hold(self) -> None:
-        """Hold the connection open until it is cancelled."""
+    async def _keep_open(self) -> None:
+        """Keep the connection open until the task is cancelled."""
         try:
             async with self._transport() as (read, write), ClientSession(read, write) as session:
                 await session.initialize()
@@ -194,7 +194,7 @@ async def _write(pipe: asyncio.StreamWriter, outgoing: Any) -> None:
 
 
 class _LimitedTransport(httpx2.AsyncBaseTransport):
-    """Ends a response that is no event stream and longer than the limit."""
+    """Transport that ends a response longer than the limit, unless it is an event stream."""
 
     def __init__(self, inner: httpx2.AsyncBaseTransport, limit: int, note: Callable[[BaseException], None]) -> None:
         self._inner = inner
@@ -232,7 +232,7 @@ class _LimitedStream(httpx2.AsyncByteStream):
 
 
 def pin_of(tools: list[Tool]) -> str:
-    """Return the pin of a tool list: every name, description, schema and annotation counts."""
+    """Return the pin of a tool list: a hash of every name, description, schema and annotation."""
     listed = sorted((tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools), key=_name)
     text = json.dumps(listed, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"

@@ -54,7 +54,7 @@ class McpPerformer:
         return _value(ask, f"{server}.{tool}", result)
 
     def probe(self, ask: Ask) -> object:
-        """Calls of tools are never of class `probe`."""
+        """Return `NOT_DONE`: calls of tools are never of class `probe`."""
         return NOT_DONE
 
     def close(self) -> None:
@@ -63,20 +63,20 @@ class McpPerformer:
 
     def pin(self, server: str) -> tuple[str, list[str]]:
         """Return the pin of the tools that a server lists now, and their names."""
-        pin, tools = self.listed(server)
+        pin, tools = self.list_tools(server)
         return pin, [tool.name for tool in tools]
 
-    def listed(self, server: str) -> tuple[str, list[Tool]]:
-        """Return the pin of the tools that a server lists now, and the tools by name. Raises `EffectFailed`."""
+    def list_tools(self, server: str) -> tuple[str, list[Tool]]:
+        """Return the pin of the tools that a server lists now, and the tools sorted by name. Raises `EffectFailed`."""
         settings = self._servers[server]
 
-        async def listed() -> tuple[str, list[Tool]]:
+        async def read_tools() -> tuple[str, list[Tool]]:
             from vesper.effects.mcp.connection import pin_of
 
             tools = await self._connection(settings).tools()
             return pin_of(tools), sorted(tools, key=lambda tool: tool.name)
 
-        found: tuple[str, list[Tool]] = self._run(settings, listed, settings.timeout, [False])
+        found: tuple[str, list[Tool]] = self._run(settings, read_tools, settings.timeout, [False])
         return found
 
     async def _call(self, settings: McpSettings, tool: str, arguments: dict[str, Any], started: list[bool]) -> Any:
@@ -97,7 +97,7 @@ class McpPerformer:
         return await connection.call(tool, arguments)
 
     def _connection(self, settings: McpSettings) -> Connection:
-        """Return the open connection of a server; called in the loop only."""
+        """Return the open connection of a server. Called only in the loop."""
         from vesper.effects.mcp.connection import Connection
 
         found = self._open.get().get(settings.name)
@@ -131,7 +131,7 @@ def _json_of(value: object) -> dict[str, Any]:
 
 
 def _value(ask: Ask, tool: str, result: CallToolResult) -> object:
-    """Return the structured content of a result, or else its text, as the declared type."""
+    """Return the structured content of a result, else its text, as a value of the declared type."""
     texts = [each.text for each in result.content if each.type == "text"]
     text = "\n".join(texts)
     if result.is_error:

@@ -1,4 +1,4 @@
-"""`limits` of `[models.NAME]`: requests and tokens that a model takes in a period (docs/spec/models.md)."""
+"""`limits` of `[models.NAME]`: the requests and tokens that a model accepts in a period (docs/spec/models.md)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MAX_PER_SECONDS = 86_400
 
 @dataclass(frozen=True, slots=True)
 class ModelLimits:
-    """Limits of one model, over all nodes that ask it."""
+    """Limits of one model, shared by all nodes that call it."""
 
     requests: int | None
     tokens: int | None
@@ -34,7 +34,7 @@ class ModelLimits:
 
     @property
     def policy(self) -> Policy:
-        """Return the limits as the gate of the Host reads them."""
+        """Return the limits in the form of a policy of the Host."""
         per_us = round(self.per * 1_000_000)
         found: dict[str, int | str | tuple[str, ...]] = {}
         if self.requests is not None:
@@ -47,7 +47,7 @@ class ModelLimits:
 
 
 def read_limits(table: Table, timeout: float | None) -> ModelLimits | None:
-    """Return the limits of a model's table; None without any. Raises `ConfigError`."""
+    """Return the limits of a model's table; None without limits. Raises `ConfigError`."""
     if "limits" not in table:
         return None
     inner = table.table("limits")

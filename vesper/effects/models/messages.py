@@ -25,7 +25,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call that a model asks for. Its arguments are unchecked."""
+    """A call that a model requests. Its arguments are unchecked."""
 
     name: str
     arguments: Any
@@ -37,7 +37,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The message that hands the result of a call to the model."""
+    """The message that returns the result of a call to the model."""
 
     call: str
     """`id` of the call."""
@@ -65,13 +65,13 @@ class Message:
 
     @property
     def text(self) -> str:
-        """The text without images."""
+        """Return the text without images."""
         if isinstance(self.content, str):
             return self.content
         return "".join(str(part.get("text", "")) for part in self.content if part.get("type") == "text")
 
     def members(self) -> dict[str, Any]:
-        """Return the message as a request to a model, a session or an input `array<json>` has it."""
+        """Return the message in the JSON form of requests, sessions and inputs of type `array<json>`."""
         found: dict[str, Any] = {
             "role": self.role,
             "content": self.content if isinstance(self.content, str) else [dict(each) for each in self.content],
@@ -83,7 +83,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of an answer. The input includes both cached parts."""
+    """Tokens of an answer. The input includes cached reads and cached writes."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -101,7 +101,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer of a model."""
+    """The answer of a model."""
 
     text: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
@@ -113,7 +113,7 @@ class Answer:
     cost_usd: Decimal = Decimal(0)
 
     def members(self) -> dict[str, Any]:
-        """Return the answer as `model_call` completes it."""
+        """Return the answer in the form of a completion of `model_call`."""
         return {
             "text": self.text,
             "thinking": self.thinking,
@@ -131,7 +131,7 @@ class Answer:
 
 
 def read_messages(messages: object) -> tuple[Message | ToolResult, ...]:
-    """Return the messages of a request or of a session; entries of another form are left out."""
+    """Return the messages of a request or of a session. Entries of another form are left out."""
     listed: Iterable[object] = messages if isinstance(messages, list | tuple) else ()
     return tuple(found for each in listed if (found := _read_message(each)) is not None)
 

@@ -1,4 +1,4 @@
-"""The effect `model_call`, which the native Host performs, and models that the application answers for."""
+"""The effect `model_call`: the native performer, and models that the application implements."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def model_performer(
 ) -> ModelPerformer:
     """Return the performer of `model_call` for these models. Raises `ConfigError`.
 
-    `secret` has the keys that the settings name; `resolve` finds addresses in place of the system.
+    `secret` reads the keys that the settings name; `resolve` replaces the address lookup of the system.
     """
     try:
         import certifi
@@ -49,7 +49,7 @@ def model_performer(
 
 
 class _CustomModels:
-    """Asks the registered effects of models with `api = "custom"`."""
+    """Calls the registered effects of models with `api = "custom"`."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The table of prices and limits of models, which the product has with its date."""
+"""The dated table of prices and limits of models that is part of Vesper."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OF_BEDROCK = re.compile(r"^(?:[a-z]{2,6}\.)?anthropic\.")
 
 
 class Prices(NamedTuple):
-    """US dollars for a million tokens, as exact decimals."""
+    """Prices in US dollars for a million tokens, as exact decimals."""
 
     input: str
     output: str
@@ -29,7 +29,7 @@ class Prices(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """What the table knows of a model."""
+    """Facts about a model from the table."""
 
     context: int
     max_output: int
@@ -44,14 +44,14 @@ FREE = Prices("0", "0", "0", "0")
 
 @cache
 def known_models() -> Mapping[str, Mapping[str, Any]]:
-    """Return the rows of the table by the name of the model."""
+    """Return the rows of the table by model name."""
     with TABLE.open("rb") as file:
         rows: Mapping[str, Mapping[str, Any]] = tomllib.load(file)["models"]
     return rows
 
 
 def facts_of(model: str, *, is_kept_an_hour: bool = False) -> ModelFacts | None:
-    """Return what the table has for a name, with a date or as Bedrock writes it; None for others."""
+    """Return the facts of a model, also for a name with a date or in Bedrock's form. None if it is unknown."""
     row = known_models().get(model) or known_models().get(_DATED.sub("", _OF_BEDROCK.sub("", model)))
     if row is None:
         return None

@@ -1,4 +1,4 @@
-"""`[models.NAME]` of the configuration: the provider of a model, its limits and prices, and what stands in for it."""
+"""`[models.NAME]` of the configuration: the provider of a model, its limits, its prices and its fallbacks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from vesper.effects.custom.registry import effect_name
+from vesper.effects.custom.registry import check_effect_name
 from vesper.effects.http.settings import HttpSettings
 from vesper.effects.models.limits import ModelLimits, read_limits
 from vesper.effects.models.prices import FREE, ModelFacts, Prices, facts_of, known_models, read_prices
@@ -46,7 +46,7 @@ _MAX_TOKENS = 100_000_000
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """One model. Prices and limits are those of the settings, or else of the table of the product."""
+    """One model. Prices and limits are those of the settings, or else of Vesper's own table."""
 
     name: str
     api: Api
@@ -68,7 +68,7 @@ class ModelSettings:
     limits: ModelLimits | None = None
 
     def secret_names(self) -> set[str]:
-        """Return the secrets without which nothing can be sent."""
+        """Return the secrets without which no request can be sent."""
         return set() if self.http is None else self.http.secret_names()
 
 
@@ -94,7 +94,7 @@ def _read_model(name: str, table: Table, folder: Path) -> ModelSettings:
     if api == "custom":
         adapter = table.text("adapter")
         try:
-            effect_name(adapter)
+            check_effect_name(adapter)
         except ValueError as problem:
             raise table.error("adapter", str(problem)) from None
         model, http = table.text("model", adapter), None
@@ -159,7 +159,7 @@ def _provider(name: str, api: Api, table: Table, folder: Path) -> HttpSettings:
 def _prices(
     api: Api, model: str, table: Table, facts: ModelFacts | None, cached: PromptCache
 ) -> tuple[Prices, ModelFacts | None]:
-    """Return the prices, and what the table has for the model or for the one that `prices` names."""
+    """Return the prices, and the facts of the model or of the row that `prices` names."""
     if "prices" in table and isinstance(table.value("prices"), str):
         row = table.text("prices")
         facts = facts_of(row, is_kept_an_hour=cached == "1h")

@@ -1,4 +1,4 @@
-"""Secrets in values, in any form in which a program may have encoded them."""
+"""Search for secrets in values, in every form in which a program may have encoded them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _MIN_IN_VALUES: Final = 8
 
 @lru_cache(maxsize=256)
 def forms_of(secret: str) -> frozenset[str]:
-    """Return all forms that are looked for; none is so short that it stands everywhere."""
+    """Return the forms of a secret to search for. Forms that would occur in any text are left out."""
     return frozenset(secret_forms(secret))
 
 
 def holds_any(value: object, secrets: Iterable[str]) -> bool:
-    """Whether a secret stands anywhere in a value, in any form that is as long as itself."""
+    """Return whether a value contains a secret. Forms shorter than the secret are ignored."""
     forms = {
         form for text in secrets if len(text) >= _MIN_IN_VALUES for form in forms_of(text) if len(form) >= len(text)
     }

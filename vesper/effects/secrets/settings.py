@@ -43,7 +43,7 @@ class SecretSettings:
 
     @classmethod
     def from_table(cls, name: str, table: Table, base: Path | None = None) -> SecretSettings:  # noqa: ARG003
-        """There is one such table, so `name` is not looked at. A relative `path` is below `base`."""
+        """Read the settings; `name` is unused, because there is one such table. A relative `path` is below `base`."""
         source = table.choice("source", ("environment", "file", "python", *_MANAGERS), "environment")
         for setting, of in (("prefix", "environment"), ("function", "python")):
             if setting in table and source != of:

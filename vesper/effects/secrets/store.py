@@ -1,6 +1,6 @@
-"""Secrets: opens their store, which finds every text that it gave out again, and calls functions that give secrets.
+"""Opens the store of secrets, which recognises every text that it returned, and calls functions that return secrets.
 
-A node sees only references, `secret:NAME:…`. The texts go to the performers that need them.
+A node sees only references, `secret:NAME:…`. The performers that need the texts receive them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def open_secrets(settings: SecretSettings, sources: Sources | None = None) -> Se
 
 
 class _Function:
-    """A function of the application or a manager, called in a thread that the caller stops waiting for."""
+    """A function of the application or a manager. It is called in a thread, with a time limit for its caller."""
 
     store: weakref.ref[SecretStore]
 
@@ -57,12 +57,16 @@ class _Function:
             raise EffectFailed("unavailable", message) from None
         except EffectFailed:
             raise
-        except _NotThere as problem:
+        except _MissingFunction as problem:
             raise EffectFailed("unavailable", f"the secret `{name}`: {place} is not there: {problem}") from None
         except Exception as error:  # noqa: BLE001  # whatever the application raises, the secret cannot be had
             # Its text may hold anything, so only its class is told; the log has where it was raised.
             store = self.store()
-            _LOG.error("the secret `%s`: %s", name, _where(error) if store is None else store.redact(_where(error)))
+            _LOG.error(
+                "the secret `%s`: %s",
+                name,
+                _describe_traceback(error) if store is None else store.redact(_describe_traceback(error)),
+            )
             message = f"the secret `{name}`: {place} raised {type(error).__name__}"
             raise EffectFailed("unavailable", message) from None
         if found is None:
@@ -73,8 +77,8 @@ class _Function:
         return str.__str__(found)
 
 
-class _NotThere(Exception):
-    """The settings name a function that there is not; the message says what is missing."""
+class _MissingFunction(Exception):
+    """The settings name a function that does not exist. The message says which part is missing."""
 
 
 def _call_function(place: str, secret: str) -> Any:
@@ -82,14 +86,14 @@ def _call_function(place: str, secret: str) -> Any:
     try:
         found = importlib.import_module(module)
     except ModuleNotFoundError as error:
-        raise _NotThere(str(error)) from None
+        raise _MissingFunction(str(error)) from None
     if not hasattr(found, name):
-        raise _NotThere(f"the module `{module}` has no `{name}`")
+        raise _MissingFunction(f"the module `{module}` has no `{name}`")
     return getattr(found, name)(secret)
 
 
-def _where(error: BaseException) -> str:
-    """The places that an exception went through, without its text and without values."""
+def _describe_traceback(error: BaseException) -> str:
+    """Return the type of an exception and the lines that it passed, without its text and values."""
     import traceback
 
     frames = traceback.extract_tb(error.__traceback__)

@@ -1,4 +1,7 @@
-"""Performs the effects of sessions. A change happens once for each request: its receipt is in its transaction."""
+"""Performer of the effects of sessions.
+
+A change is made once for each request: its receipt is written in the same transaction.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ _PRUNE_SECONDS: Final = 3600.0
 
 
 class SessionPerformer:
-    """Performs the effects of all configured sessions. `dsn` returns the database of settings."""
+    """Performs the effects of all configured sessions. `dsn` returns the database of a session's settings."""
 
     def __init__(self, settings: Mapping[str, SessionSettings], dsn: Callable[[SessionSettings], str]) -> None:
         self._settings = dict(settings)
@@ -36,7 +39,7 @@ class SessionPerformer:
             self._stores[name] = SessionStore(database, name, each.limits)
 
     def store(self, name: str) -> SessionStore:
-        """Return the sessions of a name. Raises `EffectFailed` where the configuration has none."""
+        """Return the store of a configured name. Raises `EffectFailed` if it is not configured."""
         found = self._stores.get(name)
         if found is None:
             problem = f"no sessions `{name}` are configured: add [sessions.{name}] to vesper.toml"
@@ -75,7 +78,7 @@ class SessionPerformer:
                 text = json.dumps(store.read(session).members(), ensure_ascii=False)
                 return stored_value(ask.gives, text, f"the session `{session}` of `{store.name}`")
             case "session_append":
-                messages, usage = _form(arguments["messages"]), _form(arguments.get("usage"))
+                messages, usage = _plain_json(arguments["messages"]), _plain_json(arguments.get("usage"))
                 count = store.append(session, messages, usage, execution=ask.execution, receipt=ask.receipt)
                 self._prune(store, session)
                 return count
@@ -98,7 +101,10 @@ class SessionPerformer:
                 raise ValueError(f"sessions do not perform {ask.effect}")
 
     def _prune(self, store: SessionStore, session: str) -> None:
-        """Delete the sessions whose retention is over, once an hour. The session changed just now: it has the time."""
+        """Delete the sessions whose retention is over, at most once an hour.
+
+        The current time is that of `session`, which has just changed.
+        """
         retention = self._settings[store.name].retention
         if retention is None or monotonic() < self._next_prune.get(store.name, 0.0):
             return
@@ -106,6 +112,6 @@ class SessionPerformer:
         store.prune(store.show(session).updated_us - int(retention * 1_000_000))
 
 
-def _form(value: Any) -> object:
+def _plain_json(value: Any) -> object:
     """Return a json value as lists and dicts."""
     return None if value is None else plain(value)

@@ -1,7 +1,7 @@
-"""What the audit log says of a run: at `basic` that it happened and how it ended, at `detailed` also with what, and
-what it changed on the way.
+"""Lines of the audit log about a run, by level.
 
-The log is not encrypted: in place of a sensitive input, and of what was computed from one, it has `<sensitive>`.
+`basic` records that the run happened and how it ended; `detailed` also its values and its changes outside. The log is
+not encrypted: it has `<sensitive>` in place of a sensitive input and of every value computed from one.
 `vesper.host.masking` reads from the node's taint flags which values those are.
 """
 
@@ -52,15 +52,17 @@ class Auditing:
         self._waiting: list[tuple[int, Request, dict[str, object]]] = []
 
     def effect(self, request: Request, at_us: int, code: str | None, said_by: str | None) -> None:
-        """Note a request that changed something, or failed to: its failure, and the person who resolved it."""
+        """Record a request that changed or tried to change something: its failure, and the person who resolved it."""
         fields: dict[str, object] = {"result": "success" if code is None else code}
         if said_by is not None:
             fields["said_by"] = said_by
         self._waiting.append((at_us, request, fields))
 
     def end(self, inputs: Mapping[str, object], outcome: Outcome) -> None:
-        """How it ended; all lines go into the commit that ends the run. The times are those at which things happened,
-        whatever start the caller gave the execution."""
+        """Write all lines of the run; the commit that ends the run includes them.
+
+        Their times are those of the events, independent of the start time that the caller gave the execution.
+        """
         if self.level == "none":
             return
         masks = self._masks()
@@ -79,10 +81,10 @@ class Auditing:
             action = members.pop("action", action)
             self._caller = {**self._caller, **members}
         for at_us, request, effect in self._waiting:
-            self._line(at_us, request.effect, {**_request_fields(request, masks), **effect})
-        self._line(self._sources.now_us(), action, fields)
+            self._write_line(at_us, request.effect, {**_request_fields(request, masks), **effect})
+        self._write_line(self._sources.now_us(), action, fields)
 
-    def _line(self, at_us: int, action: str, fields: Mapping[str, object]) -> None:
+    def _write_line(self, at_us: int, action: str, fields: Mapping[str, object]) -> None:
         try:
             self._run.audit(self._event(at_us, action, fields))
         except JournalError as error:
@@ -96,7 +98,7 @@ class Auditing:
 
 
 def result_of(outcome: Outcome) -> str:
-    """`success`, or what stood in its way."""
+    """Return `success`, or the reason why the outcome is none."""
     match outcome:
         case Returned():
             return "success"

@@ -1,7 +1,7 @@
-"""Which runs are tried, and when again: one that cannot be finished must not keep others from being finished.
+"""Delays between attempts to finish a run, which keep it from delaying others.
 
-A run whose definition cannot be loaded, or whose journal refuses what it would write, fails each time that it is taken
-over. It is tried again, later and later: whoever is in the way may have been removed.
+A run whose definition cannot be loaded, or whose journal refuses an entry, fails on each takeover. It is tried again at
+growing intervals: the obstacle may have been removed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _MOST = 10_000
 
 
 class Deferred:
-    """The runs that could not be finished, and when each may be tried again."""
+    """The runs that could not be finished, and the time of each one's next attempt."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -26,12 +26,12 @@ class Deferred:
         return len(self._waits)
 
     def is_due(self, execution: str) -> bool:
-        """True where it may be tried now."""
+        """Return whether the run may be tried now."""
         until, _ = self._waits.get(execution, (0.0, 0.0))
         return until <= time.monotonic()
 
     def failed(self, execution: str) -> None:
-        """It is not tried for a while: twice as long as the last time."""
+        """Defer the next attempt of a run, for twice as long as the last time."""
         with self._lock:
             _, last = self._waits.pop(execution, (0.0, 0.0))
             wait = min(_LONGEST, 2 * last) if last else _FIRST

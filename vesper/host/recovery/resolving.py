@@ -1,6 +1,7 @@
-"""The outcome that a person gives for a request in doubt: checked against its step, then recorded.
+"""Recording of the outcome that a person gives for a request in doubt.
 
-Commands and pages use it. Every refusal is a `JournalError`, raised before anything is written.
+Commands and pages use it. The outcome is checked against its step first. Every refusal is a `JournalError`, raised
+before anything is written.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ _MAX_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """What a person says of a request in doubt. Without result and code it was not performed, and is performed now."""
+class StatedOutcome:
+    """A person's statement about a request in doubt. Without result and code the request is performed now."""
 
     result: str | None = None
     """JSON of the type that the step gives."""
@@ -48,8 +49,10 @@ class Resolved:
     """Fields of the result that the step does not declare."""
 
 
-def resolve(host: Host, recorded: Recorded, step: str, given: Given, by: str, why: str, finishes: bool) -> Resolved:
-    """Record the outcome of a step in doubt; `finishes` where the caller then finishes the run on this Host."""
+def resolve(
+    host: Host, recorded: Recorded, step: str, given: StatedOutcome, by: str, why: str, finishes: bool
+) -> Resolved:
+    """Record the outcome of a step in doubt. With `finishes`, the caller then finishes the run on this Host."""
     journal, summary = host.journal, recorded.summary
     path = find_doubt(recorded, step).path
     compiled = compiled_of(journal, recorded)
@@ -66,7 +69,7 @@ def resolve(host: Host, recorded: Recorded, step: str, given: Given, by: str, wh
 
 
 def find_doubt(recorded: Recorded, step: str) -> Doubt:
-    """Return the doubt at this step; the refusal names the steps in doubt."""
+    """Return the doubt at this step. The error for another step names the steps in doubt."""
     execution = recorded.summary.execution
     doubts = open_doubts(recorded)
     if not doubts:
@@ -92,7 +95,7 @@ def plan_of(compiled: Compiled, path: str) -> Plan:
 
 
 def _read_result(plan: Plan, path: str, text: str) -> tuple[object, list[str]]:
-    """Read a result like an answer of the other side; also return the undeclared fields, which are dropped."""
+    """Read a result like an answer of the other side. Also returns the undeclared fields, which are dropped."""
     try:
         value = stored_value(plan.gives, text, "the result")
     except EffectFailed as failure:
@@ -102,24 +105,24 @@ def _read_result(plan: Plan, path: str, text: str) -> tuple[object, list[str]]:
         raise JournalError(
             f"{printable(failure.message)}; `{printable(path)}` gives {plan.gives}{hint}. Nothing was written"
         ) from None
-    return value, list(_left_out(plan.gives, json.loads(text), ""))
+    return value, list(_find_undeclared(plan.gives, json.loads(text), ""))
 
 
-def _left_out(type_: Type, form: object, at: str) -> Iterator[str]:
+def _find_undeclared(type_: Type, form: object, at: str) -> Iterator[str]:
     match type_, form:
         case OptionalOf(inner), _:
-            yield from _left_out(inner, form, at)
+            yield from _find_undeclared(inner, form, at)
         case ArrayOf(element), list():
             for number, item in enumerate(form):
-                yield from _left_out(element, item, f"{at}[{number}]")
+                yield from _find_undeclared(element, item, f"{at}[{number}]")
         case MapOf(_, of), dict():
             for name, item in form.items():
-                yield from _left_out(of, item, f"{at}.{name}")
+                yield from _find_undeclared(of, item, f"{at}.{name}")
         case Record() as record, dict():
             types = dict(record.fields)
             for name, item in form.items():
                 if name in types:
-                    yield from _left_out(types[name], item, f"{at}.{name}")
+                    yield from _find_undeclared(types[name], item, f"{at}.{name}")
                 else:
                     yield f"{at}.{name}".removeprefix(".")
         case _:
@@ -132,7 +135,7 @@ def left_out_text(names: Sequence[str], path: str) -> str:
 
 
 def failure_codes(plan: Plan) -> list[str]:
-    """Return the codes that the effect can fail with; `http_STATUS` is any of an HTTP answer."""
+    """Return the codes with which the effect can fail. `http_STATUS` stands for any status of an HTTP response."""
     codes = EFFECTS[plan.effect].codes()
     return [*(each for each in codes if each != "http_error"), *(["http_STATUS"] if "http_error" in codes else [])]
 

@@ -1,8 +1,8 @@
-"""Finishes runs that no process works on: left by a dead one, woken from a wait, or queued.
+"""Finishes runs without a process: abandoned by a dead one, woken from a wait, or queued.
 
-A run is executed anew from START with its recorded completions, on its own definition. A woken or queued run of a
-routed node is routed like a new one, so that its end counts as evidence; a run that a process left goes to the engine
-it was on, and to Python where it was left under the direct engine.
+A run is executed again from START with its recorded completions, on its own definition. A woken or queued run of a
+routed node is routed like a new one, so that its end becomes evidence; an abandoned run continues on the engine it was
+on, and on Python if that was the direct engine.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from vesper.host.recovery.deferred import Deferred
 from vesper.host.routed import HostedProgram
 from vesper.host.run_context import RunContext
 from vesper.host.run_metrics import RunTimer, count_recovery
-from vesper.host.run_spans import traced
+from vesper.host.run_spans import drive_traced
 from vesper.host.waiting import RunWaits
 from vesper.journal.entry import Kind
 from vesper.journal.journal import Fenced, NotTaken, Recorded, Run, Summary
@@ -46,10 +46,10 @@ class Resuming:
         self._loading = PerProcess(threading.Lock)
 
     def attempt(self, execution: str, node_id: str, engine: str | None, is_left: bool) -> Recovered | None:
-        """Finish a run unless it failed recently; None where another process was faster.
+        """Finish a run unless it failed recently; None if another process was faster.
 
-        A run that cannot be finished is logged and deferred; `is_left` also defers one that is not to be had. Raises
-        `HostClosed`.
+        A run that cannot be finished is logged and deferred. With `is_left`, a run that cannot be taken over is
+        deferred, too. Raises `HostClosed`.
         """
         from vesper.host.host import HostClosed
 
@@ -112,8 +112,8 @@ class Resuming:
     ) -> Prepared:
         """Return the definition of a run on `engine`.
 
-        Without one, on the route of the node where this process has it loaded, else on `last_engine` or the engine
-        that it began on. Raises `EngineUnavailable`.
+        Without `engine`, it is on the route of the node if this process has the node loaded, else on `last_engine` or
+        the engine on which the run began. Raises `EngineUnavailable`.
         """
         host, semantic_hash = self._host, summary.semantic_hash
         routed = host._selecting.get(semantic_hash) if engine is None else None
@@ -132,7 +132,7 @@ class Resuming:
         return found
 
     def finish(self, run: Run, prepared: Prepared) -> Recovered:
-        """Drive a woken or queued run that this process has taken over, and count its end as that of any run."""
+        """Drive a woken or queued run that this process has taken over. Metrics count its end as that of a new run."""
         return self._drive(run, prepared, RunTimer)
 
     def _drive(self, run: Run, prepared: Prepared, timer_class: type[RunTimer] | None) -> Recovered:
@@ -144,8 +144,8 @@ class Resuming:
         context = RunContext.from_record(record) if isinstance(record, Mapping) else None
         timer = None if timer_class is None else timer_class(prepared, context)
         try:
-            steps = host._driven(prepared, run, inputs, now, None, context=context)
-            outcome = drive(traced(steps, host._tracing, prepared, run.execution, context))
+            steps = host._drive_run(prepared, run, inputs, now, None, context=context)
+            outcome = drive(drive_traced(steps, host._tracing, prepared, run.execution, context))
         except RunWaits as waits:
             host.keeper.notice()
             return Recovered(run.execution, node_id, None, waits.description, is_waiting=True)
@@ -163,6 +163,9 @@ class Resuming:
 
 
 def _engine_of(recorded: Recorded) -> str:
-    """The engine that a run was on last: one that it was taken from is not asked again, unless a person names it."""
+    """Return the engine that a run was on last.
+
+    An engine that handed the run over is not used again, unless a person names it.
+    """
     handoffs = [each.entry.body for each in recorded.entries if each.entry.kind is Kind.HANDOFF]
     return str(handoffs[-1].get("engine", recorded.summary.engine)) if handoffs else recorded.summary.engine

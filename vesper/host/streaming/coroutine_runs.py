@@ -1,4 +1,4 @@
-"""A run that a coroutine awaits: workers of the Host drive it, and its answer goes to the loop."""
+"""A run that a coroutine awaits. Workers of the Host drive it, and the event loop receives its result."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class CoroutineRun:
             self._on_begun(running)
 
     def begin(self, steps: Steps[Ran]) -> tuple[Running, Execution, int] | None:
-        """Return what is to be driven; None where the run ends before that."""
+        """Return the running execution to drive; None if the run ends before that."""
         if self.answer.cancelled():  # before a worker took it up: nothing of it is done
             steps.close()
             return None
@@ -51,7 +51,7 @@ class CoroutineRun:
         return found
 
     def finish(self, steps: Steps[Ran], outcome: Outcome | None, error: BaseException | None) -> None:
-        """Complete the answer with what the run came to."""
+        """Complete the future of the coroutine with the result of the run."""
         try:
             if self._begun and not self._ended:
                 send(steps, outcome, error)

@@ -1,4 +1,4 @@
-"""Events of runs, for user interfaces: chunks of answers as they arrive, and the begin and end of runs.
+"""Events of runs for user interfaces: chunks of answers, and the begin and end of runs.
 
 An event is delivered before it is durable, in the thread in which it happens. A subscriber returns soon and raises
 nothing; one that raises is logged. A run that is not followed pays for no event.
@@ -26,7 +26,7 @@ _log = logging.getLogger("vesper.host")
 
 @dataclass(frozen=True, slots=True)
 class RunEvent:
-    """One event of a run. A `start` voids the chunks of an earlier attempt at the same step."""
+    """One event of a run. A `start` invalidates the chunks of an earlier attempt at its step."""
 
     execution: str
     kind: Kind
@@ -41,7 +41,7 @@ class RunEvent:
     """Name of the budget that `budget_warned` and `budget_alerted` are about."""
 
     def members(self) -> dict[str, Any]:
-        """Return the event as JSON has it: without empty members."""
+        """Return the event as JSON members, without empty ones."""
         found = {
             "execution": self.execution,
             "kind": self.kind,
@@ -66,7 +66,7 @@ class RunEvents:
         """By execution; None is for all runs."""
 
     def subscribe(self, listener: Listener, execution: str | None = None) -> Callable[[], None]:
-        """Call `listener` with the events of a run, or of all runs; call the result to end that."""
+        """Call `listener` with the events of a run, or of all runs. Call the result to end that."""
         with self._lock:
             self._listeners[execution] = (*self._listeners.get(execution, ()), listener)
 
@@ -91,7 +91,7 @@ class RunEvents:
                 _log.exception("a subscriber of run events failed with `%s` of %s", event.kind, event.execution)
 
     def publish_chunk(self, execution: str, chunk: Mapping[str, Any]) -> None:
-        """Publish a chunk of an answer, as performers of models write it."""
+        """Publish a chunk of an answer in the form of the performers of models."""
         if not self.is_followed(execution):
             return
         kind = chunk.get("kind")

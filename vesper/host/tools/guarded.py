@@ -1,4 +1,7 @@
-"""Rules, hooks and confirmation around performers: decides before a tool is performed, and looks at its result."""
+"""Rules, hooks and confirmation around performers of tools and models.
+
+They decide on a call before it is performed, and check its result.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,7 @@ Confirm = Callable[[Question], bool | str]
 
 
 class Guard:
-    """The rules of a Host, its hooks, and the person who is asked."""
+    """The rules and hooks of a Host, and the function that requests the consent of a person."""
 
     def __init__(
         self,
@@ -91,12 +94,12 @@ class Guard:
             return
         if rule.decision == "deny":
             raise refusal(call.effect, f"{rule.where} denies this call of `{call.tools[0]}`")
-        answer = self._answer(Question(call, rule.where))
+        answer = self._request_consent(Question(call, rule.where))
         if answer is not True:
             reason = f": {answer}" if isinstance(answer, str) and answer else ""
             raise refusal(call.effect, f"a person denied this call of `{call.tools[0]}`{reason}")
 
-    def _answer(self, question: Question) -> bool | str:
+    def _request_consent(self, question: Question) -> bool | str:
         call = question.call
         if self.confirm is None:
             raise refusal(
@@ -124,7 +127,7 @@ class Guard:
 
 
 class GuardedPerformer:
-    """Performs what the rules, the hooks and a person allow."""
+    """Performs the calls that the rules, the hooks and a person allow."""
 
     def __init__(self, performer: Performer, guard: Guard) -> None:
         self._performer = performer
@@ -134,18 +137,18 @@ class GuardedPerformer:
         tools = capabilities_of(ask.effect, tuple(ask.fixed.items()))
         arguments = {name: plain(value) for name, value in ask.arguments.items()}
         call = Call(tools, ask.effect, dict(ask.fixed), arguments, ask.execution, ask.path, ask.is_sensitive)
-        changed, answer = self._before(call)
+        changed, answer = self._run_before_hooks(call)
         self._guard.refuse_secrets(changed)
         self._guard.decide(changed)
         if answer is not None:
-            return _checked(ask, answer.value, "before", tools)
+            return _check_value(ask, answer.value, "before", tools)
         if changed is not call:
-            ask = replace(ask, arguments=_typed(ask, changed))
+            ask = replace(ask, arguments=_check_arguments(ask, changed))
         for _ in range(MAX_RETRIES + 1):
             answered = self._attempt(ask)
-            final = self._after(changed, answered)
+            final = self._run_after_hooks(changed, answered)
             if final is not None:
-                return _result(ask, final, answered, tools)
+                return _final_value(ask, final, answered, tools)
             if ask.effect_class not in ("read", "keyed"):
                 message = f"a hook asks to repeat `{tools[0]}`, which is of class `{ask.effect_class}`"
                 raise EffectFailed("unavailable", message, may_have_happened=True)
@@ -157,9 +160,9 @@ class GuardedPerformer:
     def close(self) -> None:
         self._performer.close()
 
-    def _before(self, call: Call) -> tuple[Call, Answer | None]:
+    def _run_before_hooks(self, call: Call) -> tuple[Call, Answer | None]:
         for hook in self._guard.hooks.before(call.tools):
-            match _asked(call, lambda hook=hook, call=call: hook(call)):  # type: ignore[misc]  # bound now
+            match _call_hook(call, lambda hook=hook, call=call: hook(call)):  # type: ignore[misc]  # bound now
                 case Block(reason):
                     raise refusal(call.effect, f"a hook blocked `{call.tools[0]}`: {self._guard.redact(reason)}")
                 case Replace(Mapping() as value):
@@ -178,12 +181,12 @@ class GuardedPerformer:
         except EffectFailed as failure:
             return failure
 
-    def _after(self, call: Call, answered: Answered | EffectFailed) -> Answered | None:
-        """Return what the hooks leave of an answer; None where one asks for another attempt."""
+    def _run_after_hooks(self, call: Call, answered: Answered | EffectFailed) -> Answered | None:
+        """Return the answer after all hooks; None if a hook requests another attempt."""
         failed = isinstance(answered, EffectFailed)
         shown = Answered(None, answered.code, answered.message) if isinstance(answered, EffectFailed) else answered
         for hook in self._guard.hooks.after(call.tools):
-            match _asked(call, lambda hook=hook, shown=shown: hook(call, shown), is_performed=not failed):  # type: ignore[misc]
+            match _call_hook(call, lambda hook=hook, shown=shown: hook(call, shown), is_performed=not failed):  # type: ignore[misc]
                 case Block(reason):
                     message = f"a hook withheld the result of `{call.tools[0]}`: {self._guard.redact(reason)}"
                     raise refusal(call.effect, message, may_have_happened=True)
@@ -206,7 +209,7 @@ def refusal(effect: str, message: str, may_have_happened: bool = False) -> Effec
     return EffectFailed(code, message, may_have_happened=may_have_happened)
 
 
-def _asked(call: Call, hook: Callable[[], object], is_performed: bool = False) -> object:
+def _call_hook(call: Call, hook: Callable[[], object], is_performed: bool = False) -> object:
     """Call a hook. One that raises blocks the call."""
     try:
         return hook()
@@ -215,21 +218,21 @@ def _asked(call: Call, hook: Callable[[], object], is_performed: bool = False) -
         raise refusal(call.effect, message, may_have_happened=is_performed) from error
 
 
-def _result(ask: Ask, final: Answered, answered: Answered | EffectFailed, tools: tuple[str, ...]) -> object:
+def _final_value(ask: Ask, final: Answered, answered: Answered | EffectFailed, tools: tuple[str, ...]) -> object:
     if final is answered:
         return final.value
     if final.code is not None:
         assert isinstance(answered, EffectFailed)
         raise answered
-    return _checked(ask, final.value, "after", tools)
+    return _check_value(ask, final.value, "after", tools)
 
 
-def _checked(ask: Ask, value: object, when: str, tools: tuple[str, ...]) -> object:
+def _check_value(ask: Ask, value: object, when: str, tools: tuple[str, ...]) -> object:
     return checked_value(ask.gives, value, f"the value of a hook {when} `{tools[0]}`")
 
 
-def _typed(ask: Ask, changed: Call) -> dict[str, Value]:
-    """Return the arguments that a hook put in place, as values of their declared types."""
+def _check_arguments(ask: Ask, changed: Call) -> dict[str, Value]:
+    """Return the arguments of a hook's `Replace`, as values of their declared types."""
     found: dict[str, Value] = {}
     for spec in EFFECTS[ask.effect].arguments:
         if spec.name not in changed.arguments:

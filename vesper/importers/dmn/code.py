@@ -1,4 +1,4 @@
-"""Expressions of Vesper with their FEEL types, and the guards that make FEEL's null of them.
+"""Expressions of Vesper with their FEEL types, and the guards under which their value is FEEL's null.
 
 FEEL returns null where an operand is null or outside a domain. `Code` keeps the conditions of such nulls beside the
 expression that is evaluated without them, so that one expression has one `IF a IS NULL OR b == 0 THEN null ELSE …`.

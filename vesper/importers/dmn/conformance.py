@@ -82,7 +82,7 @@ def _is_subtype(have: Ty, wanted: Ty) -> bool:
 
 
 def _may_hold(have: Ty, wanted: Ty) -> bool:
-    """Whether some value of the first type is of the second: only null decides."""
+    """Return whether some value of the first type is of the second, nulls inside apart."""
     if have.kind in ("null", "any") or wanted.kind == "any":
         return True
     if have.kind != wanted.kind:
@@ -107,7 +107,7 @@ def _kind_test(build: Translator, value: Code, type_name: TypeName) -> Code:
 
 
 def coerce(build: Translator, code: Code, ty: Ty) -> Code:
-    """Return a value as a declared type; raises the type error of a value that is none."""
+    """Return a value as a declared type. Raises a type error for a value that cannot be of that type."""
     if code.closure is not None or code.range is not None:
         return code
     have = code.ty

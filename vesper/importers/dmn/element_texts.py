@@ -14,7 +14,7 @@ def notes(decision: dmn.Decision) -> tuple[str, ...]:
     if decision.question:
         notes.append(" ".join(html.unescape(re.sub(r"<[^>]*>", " ", decision.question)).split())[:200])
     if isinstance(decision.logic, dmn.Literal):
-        notes += [f"  {line}" for line in shown(decision.logic.text)]
+        notes += [f"  {line}" for line in excerpt_lines(decision.logic.text)]
     return tuple(notes)
 
 
@@ -23,7 +23,7 @@ def intent_of(text: str, name: str, kind: str) -> str:
     return text or f"Evaluate the {kind} {' '.join(name.split())}"
 
 
-def shown(text: str) -> list[str]:
+def excerpt_lines(text: str) -> list[str]:
     lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
     return [line[:160] for line in lines[:12]] + (["…"] if len(lines) > 12 else [])
 

@@ -62,7 +62,7 @@ def _beside(path: Path) -> list[Path]:
 
 
 def _node(model: Model, element: Decision | Service, cases: list[TestCase], has_null_inputs: bool) -> ImportedNode:
-    """Build a node. A table whose rows overlap is an error of the node, and null in DMN: an expression says that."""
+    """Build a node. Tables that the checker rejects, such as those with overlapping rows, become expressions."""
     lowered: frozenset[str] = frozenset()
     while True:
         node = _build(NodeBuilder(model, cases, lowered, has_null_inputs), element)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def source_of(build: Translator, iterator: feel.Iterator, env: Env) -> Code:
-    """Return the list that an iterator goes over; null items stay."""
+    """Return the list of an iterator, with its null items."""
     if iterator.end is not None:
         return _numbers(build, build.translate(iterator.source, env), build.translate(iterator.end, env))
     found = build.translate(iterator.source, env)

@@ -12,7 +12,7 @@ from vesper.importers.dmn.boxed import BoxedTranslator, PlacedRefusal
 from vesper.importers.dmn.case_texts import MAX_CASES, Unwritable, case_entry
 from vesper.importers.dmn.cases import TestCase
 from vesper.importers.dmn.code import LOOSE, Closure, Code
-from vesper.importers.dmn.element_texts import intent_of, mentions_null, notes, shown
+from vesper.importers.dmn.element_texts import excerpt_lines, intent_of, mentions_null, notes
 from vesper.importers.dmn.interface import given_type, outside_type, present
 from vesper.importers.dmn.item_types import item_types, property_names
 from vesper.importers.dmn.table_steps import table_fields
@@ -35,7 +35,7 @@ class Untranslated:
 
 @dataclass(slots=True)
 class ImportedNode:
-    """A node: its text, and what of it is not translated."""
+    """A node: its text, and the parts of its source without a translation."""
 
     node_id: str
     source: str
@@ -161,7 +161,7 @@ class NodeBuilder:
         try:
             env = self._requirements(decision)
             found = self._table(decision, env)
-            value = self._translated(decision, env) if found is None else None
+            value = self._translate_decision(decision, env) if found is None else None
         finally:
             self._open.pop()
         if found is not None:
@@ -217,7 +217,7 @@ class NodeBuilder:
         self.steps.append(Noted(step, notes(decision)))
         return Code(name, ty, is_path=True)
 
-    def _translated(self, decision: dmn.Decision, env: dict[str, Code]) -> Code:
+    def _translate_decision(self, decision: dmn.Decision, env: dict[str, Code]) -> Code:
         """Return the closed value of a decision, or an expression that the check refuses."""
         try:
             code = self.translator.boxed(decision.logic, env)
@@ -228,14 +228,14 @@ class NodeBuilder:
             if code.closure is None and code.range is None and code.ty.kind not in ("null", "never"):
                 self.records.written(code.ty)
         except Refusal as refusal:
-            return self._refused(decision.name, decision.line, refusal)
+            return self._list_refusal(decision.name, decision.line, refusal)
         if code.ty.kind == "list" and code.ty.item.kind == "never":
             written = self.records.written(code.ty)
             return Code(f"({code.text} AS {written})", code.ty)
         return code
 
-    def _refused(self, name: str, line: int, refusal: Refusal) -> Code:
-        """List a part without a translation, and return the expression that stands for it."""
+    def _list_refusal(self, name: str, line: int, refusal: Refusal) -> Code:
+        """List a part without a translation, and return the expression that replaces it."""
         place = refusal.line if isinstance(refusal, PlacedRefusal) else line
         text = refusal.text if isinstance(refusal, PlacedRefusal) else ""
         shown = " ".join(text.split())[:200]
@@ -251,7 +251,7 @@ class NodeBuilder:
             found = element.model.resolve(href)
             if found is None:
                 refusal = Refusal("unknown reference", f"the reference {href} has no element")
-                self._refused(element.name, element.line, refusal)
+                self._list_refusal(element.name, element.line, refusal)
                 continue
             prefix, required = found
             code = self._required(required)
@@ -386,12 +386,12 @@ class NodeBuilder:
             found = service.model.resolve(href)
             if found is None or not isinstance(found[1], dmn.Decision):
                 raise unsupported(f"the service `{service.name}` refers to {href}, which is no decision")
-            results[found[1].name] = self._inlined(found[1], given, [])
+            results[found[1].name] = self._inline_decision(found[1], given, [])
         if len(results) == 1:
             return next(iter(results.values()))
         return self.translator.context_of(results)
 
-    def _inlined(self, decision: dmn.Decision, given: dict[tuple[str, str], Code], path: list[str]) -> Code:
+    def _inline_decision(self, decision: dmn.Decision, given: dict[tuple[str, str], Code], path: list[str]) -> Code:
         """Return the value of a decision over the arguments of a service."""
         key = (decision.model.namespace, decision.id)
         if key in given:
@@ -409,7 +409,7 @@ class NodeBuilder:
             if (required.model.namespace, required.id) in given:
                 env[required.name] = given[(required.model.namespace, required.id)]
             elif isinstance(required, dmn.Decision):
-                env[required.name] = self._inlined(required, given, [*path, decision.id])
+                env[required.name] = self._inline_decision(required, given, [*path, decision.id])
             elif isinstance(required, dmn.InputData):
                 raise unsupported(f"the service does not have the input `{required.name}`")
             else:
@@ -424,7 +424,7 @@ class NodeBuilder:
         node_id = f"{node_name(f'{self.model.name}_{name}')[:MAX_NODE_ID].rstrip('_')}_v1"
         if value.closure is not None or value.range is not None or value.fields is not None:
             refusal = unsupported(f"the value of `{name}` is a function or a range, which no node returns")
-            value = self._refused(name, 0, refusal)
+            value = self._list_refusal(name, 0, refusal)
             self.steps.append(Noted({"step": translator.fresh(name), "operation": "compute", "value": value.text}))
         output = value.text if value.is_path else translator.fresh(name)
         shown = outside_type(value.ty) if value.ty.kind != "error" else Ty("string")
@@ -438,7 +438,7 @@ class NodeBuilder:
             type_ = "scheduled_job"
             if not all(ty.is_nullable for _, ty in self.inputs.values()):
                 refusal = unsupported("`now` and `today` beside inputs that are required")
-                self._refused(name, 0, refusal)
+                self._list_refusal(name, 0, refusal)
         document: dict[str, object] = {"node_id": node_id, "type": type_, "intent": intent_of(intent, name, kind)}
         inputs = {
             inside: _declared(self._written(given_type(ty)), name, inside) for name, (inside, ty) in self.inputs.items()
@@ -505,7 +505,7 @@ class NodeBuilder:
         lines = ["", "Not translated:"]
         for each in self.problems:
             lines.append(f"  line {each.line}, `{each.element}`: {each.reason}")
-            lines += [f"    {line}" for line in shown(each.text)]
+            lines += [f"    {line}" for line in excerpt_lines(each.text)]
         return lines
 
 

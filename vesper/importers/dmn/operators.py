@@ -63,32 +63,32 @@ def _as_boolean(build: Builder, code: Code) -> Code:
 
 
 def both(build: Builder, left: Code, right: Code) -> Code:
-    """`and` of three values."""
+    """Return `and` in three-valued logic."""
     if _has_same_guards(left, right):
         return build.combine([left, right], f"{left.at(AND)} AND {right.at(NOT)}", BOOLEAN, AND)
     left, right = _as_boolean(build, left), _as_boolean(build, right)
     if not left.ty.is_nullable and not right.ty.is_nullable:
         return Code(f"{left.at(AND)} AND {right.at(NOT)}", BOOLEAN, AND)
-    return _three(build, left, right, "false", "true")
+    return _combine_three_valued(build, left, right, "false", "true")
 
 
 def _has_same_guards(left: Code, right: Code) -> bool:
-    """Whether two conditions are null for the same reasons: then their combination is null where both are."""
+    """Return whether two conditions are null in the same cases. Their combination is then null in these cases."""
     kinds = {left.ty.kind, right.ty.kind}
     return kinds == {"boolean"} and left.steps == right.steps and not left.ty.is_nullable and not right.ty.is_nullable
 
 
 def either(build: Builder, left: Code, right: Code) -> Code:
-    """`or` of three values."""
+    """Return `or` in three-valued logic."""
     if _has_same_guards(left, right):
         return build.combine([left, right], f"{left.at(OR)} OR {right.at(AND)}", BOOLEAN, OR)
     left, right = _as_boolean(build, left), _as_boolean(build, right)
     if not left.ty.is_nullable and not right.ty.is_nullable:
         return Code(f"{left.at(OR)} OR {right.at(AND)}", BOOLEAN, OR)
-    return _three(build, left, right, "true", "false")
+    return _combine_three_valued(build, left, right, "true", "false")
 
 
-def _three(build: Builder, left: Code, right: Code, decisive: str, other: str) -> Code:
+def _combine_three_valued(build: Builder, left: Code, right: Code, decisive: str, other: str) -> Code:
     left, right = build.named(left, "left"), build.named(right, "right")
     unknown = " OR ".join(f"{each.text} IS NULL" for each in (left, right) if each.ty.is_nullable)
     known = f"{left.text} == {decisive} OR {right.text} == {decisive}"
@@ -97,7 +97,7 @@ def _three(build: Builder, left: Code, right: Code, decisive: str, other: str) -
 
 
 def negation(build: Builder, code: Code) -> Code:
-    """`not` of three values."""
+    """Return `not` in three-valued logic."""
     if code.ty.kind == "null":
         return null(BOOLEAN, build.records)
     if code.ty.kind == "any":
@@ -109,7 +109,7 @@ def negation(build: Builder, code: Code) -> Code:
 
 
 def equality(build: Builder, left: Code, right: Code, is_negated: bool = False) -> Code:
-    """`=` and `!=`: null equals null only; values of two types are no operands."""
+    """Return `=` or `!=`. Null equals null only; values of two types are no operands."""
     symbol = "!=" if is_negated else "=="
     if left.ty.kind == "null" or right.ty.kind == "null":
         return _equals_null(build, left, right, is_negated)
@@ -185,7 +185,7 @@ def _equal_ranges(build: Builder, left: Code, right: Code, is_negated: bool) -> 
 
 
 def _equal_static(left: Code, right: Code, is_negated: bool) -> Code:
-    """Equality of contexts without entries; those with functions have none."""
+    """Return the equality of contexts without entries. Contexts with functions have no equality."""
     if left.ty.kind != "context" or right.ty.kind != "context":
         raise type_error(f"a {left.ty.describe()} and a {right.ty.describe()} have no equality")
     if left.fields or right.fields:
@@ -195,7 +195,10 @@ def _equal_static(left: Code, right: Code, is_negated: bool) -> Code:
 
 
 def _equal_other_types(build: Builder, left: Code, right: Code, is_negated: bool) -> Code:
-    """Equality of two types without a common one: contexts with other keys are unequal, the rest is a type error."""
+    """Return the equality of two types without a common one.
+
+    Contexts with other keys are unequal, the rest is a type error.
+    """
     kinds = {left.ty.kind, right.ty.kind}
     symbol = "!=" if is_negated else "=="
     if "any" in kinds and fits_json(left.ty) and fits_json(right.ty):
@@ -210,7 +213,7 @@ def _equal_other_types(build: Builder, left: Code, right: Code, is_negated: bool
 
 
 def order(build: Builder, operator: str, left: Code, right: Code) -> Code:
-    """`<`, `<=`, `>`, `>=`."""
+    """Return `<`, `<=`, `>` or `>=` of two values."""
     if "null" in (left.ty.kind, right.ty.kind):
         return null(BOOLEAN, build.records)
     if left.ty.kind == "any" and right.ty.kind in ("number", "string"):
@@ -228,7 +231,7 @@ def order(build: Builder, operator: str, left: Code, right: Code) -> Code:
 
 
 def negative(build: Builder, code: Code) -> Code:
-    """Arithmetic negation."""
+    """Return the arithmetic negation."""
     if code.ty.kind == "null":
         return Code("null", NULL)
     if code.ty.kind == "any":
@@ -242,8 +245,8 @@ def negative(build: Builder, code: Code) -> Code:
 
 
 def arithmetic(build: Builder, operator: str, left: Code, right: Code) -> Code:
-    """`+ - * / **` by the types of the operands."""
-    left, right = _from_any(build, operator, left, right)
+    """Return `+ - * / **` of two values, by their types."""
+    left, right = _convert_any_operands(build, operator, left, right)
     kinds = (left.ty.kind, right.ty.kind)
     if "null" in kinds:
         other = right.ty if kinds[0] == "null" else left.ty
@@ -265,7 +268,7 @@ def arithmetic(build: Builder, operator: str, left: Code, right: Code) -> Code:
     return found
 
 
-def _from_any(build: Builder, operator: str, left: Code, right: Code) -> tuple[Code, Code]:
+def _convert_any_operands(build: Builder, operator: str, left: Code, right: Code) -> tuple[Code, Code]:
     def read(code: Code, other: Code) -> Code:
         if code.ty.kind != "any":
             return code
@@ -300,7 +303,7 @@ def _divisor(build: Builder, code: Code) -> Code:
 
 
 def power(build: Builder, base: Code, exponent: Code) -> Code:
-    """`**`: a whole literal exponent needs no conversion."""
+    """Return `base ** exponent`. A whole literal exponent needs no conversion."""
     base = build.decimal(base)
     text = exponent.text
     if exponent.is_literal and "." not in text:
@@ -315,7 +318,7 @@ def power(build: Builder, base: Code, exponent: Code) -> Code:
 
 
 def _scale(build: Builder, operator: str, left: Code, right: Code) -> Code | None:
-    """A duration times or divided by a number; the ratio of two durations."""
+    """Return a duration times or divided by a number, or the ratio of two durations; None for other types."""
     kinds = (left.ty.kind, right.ty.kind)
     if operator == "*" and kinds in (("number", "duration"), ("number", "period")):
         left, right = right, left

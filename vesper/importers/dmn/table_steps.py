@@ -29,7 +29,7 @@ _WORDS = frozenset({"null", "true", "false", "not", "value", "AND", "OR", "NOT",
 
 
 class CellExpression(Exception):
-    """A test that only an expression can say."""
+    """A test that no cell can state, so that it needs an expression."""
 
 
 def table_fields(build: BoxedTranslator, box: BoxedTable, env: Env) -> tuple[dict[str, object], Ty] | None:

@@ -118,9 +118,9 @@ def translate_table(build: BoxedTranslator, box: BoxedTable, env: Env) -> Code:
     elif hit == "FIRST":
         found = _first(table)
     elif hit in ("UNIQUE", "ANY", "PRIORITY"):
-        found = _single(table, hit)
+        found = _single_result(table, hit)
     elif hit in ("COLLECT", "RULE ORDER", "OUTPUT ORDER"):
-        found = _several(table, hit)
+        found = _several_results(table, hit)
     else:
         raise unsupported(f"the hit policy {box.hit}")
     if found.ty.kind == "null":
@@ -134,8 +134,8 @@ def _first(table: Table) -> Code:
     return Code(text + table.without_match(), ty, LOOSE)
 
 
-def _ranked(table: Table, values: str) -> str:
-    """Return the values in the order of their priority; several outputs count from the first column on."""
+def _rank_values(table: Table, values: str) -> str:
+    """Return the values in the order of their priority. Of several output columns, the first decides first."""
     build = table.build
     keys = []
     for column, name in zip(table.box.outputs, field_names(table.ty).values() or [""], strict=False):
@@ -153,13 +153,13 @@ def _ranked(table: Table, values: str) -> str:
     return values
 
 
-def _single(table: Table, hit: str) -> Code:
+def _single_result(table: Table, hit: str) -> Code:
     """Return the result of a policy with one result: a conflict is null, as in FEEL."""
     build = table.build
     matched = build.fresh("matched")
     ty = table.ty if table.default is not None and hit == "PRIORITY" else table.ty.optional()
     empty = table.without_match()
-    values = _ranked(table, table.matched()) if hit == "PRIORITY" else table.matched()
+    values = _rank_values(table, table.matched()) if hit == "PRIORITY" else table.matched()
     if hit == "PRIORITY":
         rest = f"{matched}[0]"
     else:
@@ -169,9 +169,9 @@ def _single(table: Table, hit: str) -> Code:
     return Code(text, ty, LOOSE)
 
 
-def _several(table: Table, hit: str) -> Code:
+def _several_results(table: Table, hit: str) -> Code:
     build = table.build
-    values = _ranked(table, table.matched()) if hit == "OUTPUT ORDER" else table.matched()
+    values = _rank_values(table, table.matched()) if hit == "OUTPUT ORDER" else table.matched()
     aggregation = table.box.aggregation.upper()
     if hit != "COLLECT" or not aggregation:
         if table.default is not None:

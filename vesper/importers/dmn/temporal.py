@@ -32,7 +32,7 @@ PERIOD_TEXT = re.compile(r"(-)?P(?=\d)(?:(\d+)Y)?(?:(\d+)M)?$")
 
 
 def at_literal(text: str) -> Code | None:
-    """Return the value of `@"…"`; None for a text that is no temporal literal."""
+    """Return the expression of `@"…"`; None for a text that is no temporal literal."""
     for read in (date_literal, time_literal, datetime_literal, duration_literal):
         found = read(text)
         if found is not None:
@@ -153,7 +153,7 @@ def _duration_of(seconds: int) -> str:
 
 
 def same_clock(build: Builder, left: Code, right: Code) -> tuple[Code, Code]:
-    """Return two times, or two dates and times, on one clock; one with an offset and one without have none."""
+    """Return two times, or two dates and times, on the same clock. Refuses a pair of which only one has an offset."""
     if left.ty.zone == right.ty.zone and left.ty.zone != OPEN:
         return left, right
     if OPEN in (left.ty.zone, right.ty.zone):
@@ -175,7 +175,7 @@ def _open_clocks(build: Builder, left: Code, right: Code) -> tuple[Code, Code]:
 
 
 def _open(build: Builder, code: Code) -> Code:
-    """Return a value as the record of its clock and its offset, under a name."""
+    """Return a value as a named record of its local time and its offset."""
     if code.ty.zone == OPEN:
         return build.core(build.strict(code, "moment"), "moment")
     if code.ty.zone and offset_seconds(code.ty.zone) is None:
@@ -187,7 +187,7 @@ def _open(build: Builder, code: Code) -> Code:
 
 
 def open_value(build: Builder, parts: list[Code], local: str, offset: str, kind: str) -> Code:
-    """Return a time, or a date and time, of its clock and its offset."""
+    """Return a time, or a date and time, from its local time and its offset."""
     ty = Ty(kind, zone=OPEN)
     return build.combine(parts, f"({{local: {local}, offset: {offset}}} AS {build.records.written(ty)})", ty)
 
@@ -201,7 +201,7 @@ def read_text(build: Builder, kind: str, value: Code) -> Code:
 
 
 def local_part(build: Builder, code: Code) -> Code:
-    """Return the time of the own clock of a value whose offset is known at run time only."""
+    """Return the local time of a value whose offset is known at run time only; any other value unchanged."""
     if code.ty.zone != OPEN:
         return code
     path = build.core(build.strict(code, "moment"), "moment")
@@ -209,7 +209,7 @@ def local_part(build: Builder, code: Code) -> Code:
 
 
 def with_local(build: Builder, code: Code, local: Code) -> Code:
-    """Return a value with another time on its own clock."""
+    """Return a value with another local time and the same offset."""
     path = build.core(build.strict(code, "moment"), "moment")
     return build.combine([path, local], f"({path.text} WITH {{local: {local.text}}})", path.ty)
 
@@ -226,7 +226,7 @@ def _at_utc(build: Builder, code: Code) -> Code:
 
 
 def add_temporal(build: Builder, left: Code, right: Code) -> Code | None:
-    """`+` of a date, time or duration, and a duration."""
+    """Return `+` of a date, time or duration, and a duration."""
     kinds = (left.ty.kind, right.ty.kind)
     if kinds[0] in ("duration", "period") and kinds[1] in ("date", "time", "datetime"):
         left, right = right, left
@@ -269,7 +269,7 @@ def _signed(sign: str, code: Code) -> str:
 
 
 def subtract_temporal(build: Builder, left: Code, right: Code) -> Code | None:
-    """`-` of dates, times and durations."""
+    """Return `-` of dates, times and durations."""
     kinds = (left.ty.kind, right.ty.kind)
     if kinds[1] in ("duration", "period"):
         left, right = build.strict(left, "moment"), build.strict(right, "duration")

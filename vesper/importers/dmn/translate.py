@@ -541,12 +541,12 @@ def _is_static(code: Code) -> bool:
 
 
 def _is_static_user(entries: Mapping[str, Code], name: str) -> bool:
-    """Whether a function or range of a context may use a name."""
+    """Return whether a function or range of a context may use a name."""
     return any(_is_static(code) for code in entries.values()) and name != ""
 
 
 def _mentions_input(node: object) -> bool:
-    """Whether `?` occurs in a test, which makes it a condition."""
+    """Return whether `?` occurs in a test, which makes it a condition."""
     if isinstance(node, feel.Name):
         return node.name == "?"
     if isinstance(node, tuple):

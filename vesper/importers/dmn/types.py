@@ -2,7 +2,7 @@
 
 FEEL is typed at run time; the translator infers types from item definitions and literals. `any` is a value whose kind
 is known at run time only: a json. Times are durations since midnight, years-months durations whole months, and a date
-and time is the timestamp of its own clock, with the zone in the type.
+and time is a timestamp that holds its local time, with the zone in the type.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def unify(left: Ty, right: Ty) -> Ty | None:
 
 
 def fits_json(ty: Ty) -> bool:
-    """Whether a json keeps the value apart from every other value of FEEL."""
+    """Return whether a json represents the value distinctly from every other value of FEEL."""
     if ty.kind in ("number", "string", "boolean", "any", "null", "never"):
         return True
     return ty.kind in ("list", "context") and all(map(fits_json, ty.items))

@@ -163,7 +163,7 @@ def _result(text: str, output: ColumnOfResults | None) -> str:
 
 
 def is_plain_text(text: str) -> bool:
-    """Return whether a text can be a cell as it is: it begins with no sign of an expression and loses no space."""
+    """Return whether a text can be a cell unchanged. It must not read as an expression, nor lose spaces."""
     return bool(text) and text == text.strip() and not text.startswith("=") and "\n" not in text
 
 

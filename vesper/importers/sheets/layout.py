@@ -84,7 +84,7 @@ class _Reader:
             self._add(line, name, found[3] or found[1], found[2] or "")
 
     def assume(self, line: int, outputs: Sequence[str]) -> None:
-        """Take the named columns, or the last one, as results; columns may be called after notes."""
+        """Take the named columns, or the last one, as results. A named result may have the name of a note column."""
         for name in outputs:
             if name not in self.names:
                 raise SheetFormatError(line, f"no column is named `{name}`; the columns are {', '.join(self.names)}")

@@ -22,7 +22,7 @@ _LISTS = frozenset({"collect", "rule_order", "output_order"})
 
 @dataclass(frozen=True, slots=True)
 class NodeOfSheet:
-    """The text of a node, and of the file of its rows where they stand in one."""
+    """The text of a node, and of the file of its rows if they have one."""
 
     node_id: str
     text: str
@@ -125,7 +125,7 @@ class _Writer:
         return type_ if self.names[name] == name else Inline({"type": type_, "as": name})
 
     def _column(self, column: ColumnOfCells) -> Any:
-        """Return the entry of a column that the cells alone do not say all about."""
+        """Return the entry of a column: its allowed values if it has any, else its name."""
         return Inline({"allowed": list(column.allowed)}) if column.allowed else self.names[column.name]
 
     def _output(self, column: ColumnOfResults) -> Any:

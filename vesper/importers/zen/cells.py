@@ -1,4 +1,4 @@
-"""Cells of zen's tables as cells of a decision table, where both say the same."""
+"""Cells of zen's tables as cells of a decision table, where both have the same meaning."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _LOWER, _UPPER = (">", ">="), ("<", "<=")
 
 
 def cell_text(node: Node, column: Term, *, is_optional: bool) -> str | None:
-    """Return the text of a cell that matches where the condition holds, None where only an expression says it.
+    """Return the text of a cell that matches where the condition holds; None if only an expression can state it.
 
-    A column that may be null matches neither a literal nor a range then, as in zen; `not(…)` matches null there too.
+    A null matches neither a literal nor a range, as in zen. It matches `not(…)`, also as in zen.
     """
     type_ = resolve(column.type)
     if isinstance(type_, Variable):

@@ -1,4 +1,4 @@
-"""What every translation of an expression needs: the scope, null, types, and records that fit a place."""
+"""Base of the translation of expressions: the scope, null, types, and records that fit a place."""
 
 from __future__ import annotations
 
@@ -136,11 +136,14 @@ class TermBuilder:
         return Term(f" {word} ".join(tests), BOOLEAN, COMPARE if len(tests) == 1 else level)
 
     def as_value(self, term: Term) -> Term:
-        """Return a term that stands on its own: optional where the value may be null."""
+        """Return a term with its open null checks written into its text, or marked as optional.
+
+        Checks that are known facts are dropped.
+        """
         return plain(replace(term, checks=tuple(check for check in term.checks if check not in self.facts)))
 
     def decimal(self, term: Term) -> Term:
-        """Return a number as a decimal of the language; a literal is one wherever it stands."""
+        """Return a number as a decimal of the language. A literal needs no conversion."""
         is_literal = re.fullmatch(r"-?[0-9]+", term.text)
         return Term(f"to_decimal({term.text})", NUMBER) if term.is_integer and not is_literal else term
 
@@ -198,7 +201,7 @@ class TermBuilder:
         name = self.item_name("each")
         return Term(f"[({name} AS {item}) FOR {name} IN {term.at(COMPARE)}]", wanted)
 
-    def drop(self, *terms: Term) -> None:
+    def refuse_to_drop(self, *terms: Term) -> None:
         """Refuse to leave out a value whose computation ends the evaluation for some inputs."""
         if self.guards is None and any(_CAN_FAIL.search(term.text) for term in terms):
             raise Untranslatable("a comparison that is decided by its types, of a value that may fail")
@@ -238,7 +241,7 @@ def scalar_name(type_: Type) -> str:
 
 
 def is_decimal(term: Term) -> bool:
-    """Whether the text of a number is a decimal of the language wherever it stands."""
+    """Return whether the text of a number is a decimal of the language in every place."""
     return not term.is_nullable and not re.fullmatch(r"-?[0-9]+", term.text) and not term.is_integer
 
 

@@ -48,7 +48,7 @@ _PARTS = {"second": "second", "minute": "minute", "hour": "hour", "day": "day", 
 
 
 class Arguments:
-    """Reads the arguments of calls."""
+    """Translates the arguments of zen's calls to terms."""
 
     def __init__(self, expressions: Expressions) -> None:
         self.expressions = expressions
@@ -196,7 +196,7 @@ class Dates(Arguments):
         """Return the translation of a method of a date."""
         moment = self._need(base, MOMENT)
         if name in ("add", "sub"):
-            return self._moved(moment, arguments, is_added=name == "add")
+            return self._shift_moment(moment, arguments, is_added=name == "add")
         if name in _COMPARED and len(arguments) in (1, 2):
             other = self._moment_of(arguments[0])
             if len(arguments) == 2:
@@ -217,7 +217,7 @@ class Dates(Arguments):
             return Term(f"day_of_year(to_date({moment.text}))", NUMBER, is_integer=True)
         raise Untranslatable(f"the method `{name}` of a date")
 
-    def _moved(self, moment: Term, arguments: tuple[Node, ...], *, is_added: bool) -> Term:
+    def _shift_moment(self, moment: Term, arguments: tuple[Node, ...], *, is_added: bool) -> Term:
         if len(arguments) == 1 and isinstance(arguments[0], String):
             amount, unit = str(_seconds(arguments[0].text)), "seconds"
         elif len(arguments) == 2 and isinstance(arguments[1], String):

@@ -85,7 +85,7 @@ class Expressions(Operators):
             return self.term(node)
 
     def guarded(self, node: Node, facts: set[str]) -> tuple[list[str], Term]:
-        """Return the guards of a value and the value; `facts` gains what the guards establish."""
+        """Return the guards of a value and the value. Adds the facts that the guards establish to `facts`."""
         with self.mode([], facts):
             term = self.term(node)
             assert self.guards is not None
@@ -241,7 +241,7 @@ class Expressions(Operators):
         return term
 
     def _new_input(self, tree: Tree, key: str) -> Value:
-        """Declare a key that an expression reads and no test has as an optional input."""
+        """Declare an optional input for a key that an expression reads and no test has."""
         assert tree.source is not None
         slot = tree.source.fields.setdefault(key, Slot(Variable(), is_optional=True))
         text = tree.prefix + inside_names(tree.source)[key]

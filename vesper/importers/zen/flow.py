@@ -15,7 +15,7 @@ from vesper.importers.zen.types import NOTHING, NUMBER, ArrayOf, Record, Slot, T
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A part of a model that the node does not compute, or not exactly: its place and what it is."""
+    """A part of a model that the node does not compute, or not exactly: its place and its description."""
 
     place: str
     text: str
@@ -129,7 +129,7 @@ def _strings(value: Any) -> Iterator[str]:
 
 
 def _is_typed(term: Term) -> bool:
-    """Whether the type of a step does not follow from its text."""
+    """Return whether the type of a step does not follow from its text."""
     type_: Type = resolve(term.type)
     if isinstance(type_, ArrayOf | Record | Variable) or type_ == NOTHING or term.is_nullable:
         return True

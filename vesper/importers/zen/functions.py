@@ -226,7 +226,7 @@ class Functions(Dates):
         )
         is_null = self.expressions.is_null(term)
         if is_null.text == "false" or type_ == NOTHING:
-            self.expressions.drop(term)
+            self.expressions.refuse_to_drop(term)
             return Term(f"'{name}'", TEXT)
         return Term(f"IF {is_null.text} THEN 'null' ELSE '{name}'", TEXT, OPEN)
 

@@ -68,7 +68,7 @@ class Graph:
             conditions[node.id] = own
             when = self._text(own)
             contributions: list[Contribution] = [(value, self._text(each)) for value, each in parents]
-            incoming = self._gathered(contributions, when, node.name)
+            incoming = self._gather_contexts(contributions, when, node.name)
             self.expressions.scope = Scope(incoming, nodes=nodes)
             results[node.id] = self._node(node, incoming, own, branches)
             nodes.fields[node.name] = results[node.id]
@@ -79,9 +79,9 @@ class Graph:
         if ends and self._any([conditions[node.id] for node in last]) != condition:
             # Where no last node runs, the result is an empty object.
             ends.insert(0, (Tree(), ""))
-        return self._gathered(ends, self._text(condition), "the result") if ends else Tree()
+        return self._gather_contexts(ends, self._text(condition), "the result") if ends else Tree()
 
-    def _gathered(self, parts: list[Contribution], when: str, name: str) -> Value:
+    def _gather_contexts(self, parts: list[Contribution], when: str, name: str) -> Value:
         """Return the merge of contexts; one without translation ends the node with an error."""
         try:
             return self.merger.gather(parts, when)
@@ -150,7 +150,7 @@ class Graph:
                     self._switch(node, content, own, branches)
                     return incoming
                 case Table():
-                    return self._transformed(
+                    return self._apply_transform(
                         content.transform,
                         incoming,
                         node,
@@ -158,11 +158,11 @@ class Graph:
                         lambda at: self.tables.translate(content, node.name, at),
                     )
                 case ExpressionList():
-                    return self._transformed(
+                    return self._apply_transform(
                         content.transform, incoming, node, when, lambda at: self._entries(content, at)
                     )
                 case SubModel():
-                    return self._transformed(
+                    return self._apply_transform(
                         content.transform, incoming, node, when, lambda _: self._sub_model(content, own)
                     )
                 case Foreign(kind):
@@ -181,7 +181,7 @@ class Graph:
         return incoming if passes or isinstance(node.content, Switch) else Tree()
 
     def _raise(self, name: str, reason: str, when: str, source: tuple[str, ...]) -> None:
-        """Add a step that ends the node with `not_translated`, until its constant says that the part is there."""
+        """Add a step that ends the node with `not_translated`, until its constant `…_is_translated` is true."""
         self.flow.problems.append(Problem(f"node `{name}`", reason))
         constant = self.flow.fresh(f"{name}_is_translated")
         self.flow.untranslated.append(constant)
@@ -222,7 +222,7 @@ class Graph:
                 self.complete.append((frozenset(earlier), own))
                 break
 
-    def _transformed(
+    def _apply_transform(
         self, transform: Transform, incoming: Value, node: GraphNode, when: str, run: Callable[[str], Value]
     ) -> Value:
         """Return the output of a node: its input field, its loop, its output path and what it passes through."""

@@ -1,4 +1,4 @@
-"""A node from a JSON decision model: its text, and what the text leaves out."""
+"""Import of a JSON decision model as the text of a node, with a list of the parts left out."""
 
 from __future__ import annotations
 
@@ -74,12 +74,12 @@ def import_model(text: str, name: str, read_key: Callable[[str], str | None] = l
         return read_model(found) if found is not None else None
 
     for _ in range(_PASSES - 1):
-        _translated(model, inputs, read)
-    return _Writer(name, model, inputs, *_translated(model, inputs, read)).imported()
+        _translate_model(model, inputs, read)
+    return _Writer(name, model, inputs, *_translate_model(model, inputs, read)).imported()
 
 
-def _translated(model: Model, inputs: Record, read: Callable[[str], Model | None]) -> tuple[Flow, Graph, Value]:
-    """Return the steps of a model and its result; the record of inputs gains what the model says about them."""
+def _translate_model(model: Model, inputs: Record, read: Callable[[str], Model | None]) -> tuple[Flow, Graph, Value]:
+    """Return the steps of a model and its result. Completes the record of inputs by the model's use of them."""
     flow = Flow()
     names = inside_names(inputs)
     flow.taken |= set(names.values())
@@ -261,14 +261,14 @@ class _Writer:
             else:
                 try:
                     found[names[key]] = _literal(value, outputs.fields[key])
-                except _Unfit:
+                except _UnfitValue:
                     self.flow.problems.append(
                         Problem(place, f"it expects `{key}` with another type than the node outputs")
                     )
         return found
 
 
-class _Unfit(Exception):
+class _UnfitValue(Exception):
     """A value of a test that is no value of its type."""
 
 
@@ -291,7 +291,7 @@ def _literal(value: Any, slot: Slot) -> Any:
         case dict() if isinstance(type_, Record) and all(key in type_.fields for key in value):
             names = inside_names(type_)
             return Inline({names[key]: _literal(each, type_.fields[key]) for key, each in value.items()})
-    raise _Unfit
+    raise _UnfitValue
 
 
 def _json(value: Any) -> str:
@@ -309,7 +309,7 @@ def _json(value: Any) -> str:
 
 
 def _is_inexact(value: Any) -> bool:
-    """Whether a number has more digits than a binary number holds, so that its last ones are not those of a decimal."""
+    """Return whether a number has more digits than a binary number holds. Its last digits are then inexact in zen."""
     match value:
         case Decimal():
             return len(value.as_tuple().digits) > 15

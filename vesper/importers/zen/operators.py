@@ -141,11 +141,11 @@ class Operators(TermBuilder):
             if JSON in (resolve(first.type), resolve(second.type)):
                 first, second = (self.functions.json(each) for each in (first, second))
             else:
-                self.drop(first, second)
+                self.refuse_to_drop(first, second)
                 return constant(is_not)
         elif isinstance(type_, ArrayOf | Record):
             # SEMANTICS: zen compares neither arrays nor objects; such a comparison is false.
-            self.drop(first, second)
+            self.refuse_to_drop(first, second)
             return constant(is_not)
         sign = "!=" if is_not else "=="
         prefixes: list[str] = []
@@ -188,7 +188,7 @@ class Operators(TermBuilder):
         type_ = resolve(collection.type)
         assert isinstance(type_, ArrayOf)
         if value.type == NOTHING or unify(value.type, type_.item.type) is None:
-            self.drop(value, collection)
+            self.refuse_to_drop(value, collection)
             return constant(is_not)
         value = self.decimal(value)
         if type_.item.is_optional:

@@ -121,7 +121,7 @@ class Method:
 
 @dataclass(frozen=True, slots=True)
 class Assignments:
-    """`a = 1; b.c = a + 1; b`: values by key, and the value of the whole where it is not the object of all keys."""
+    """`a = 1; b.c = a + 1; b`: values by key, and an expression as result, if it is not the object of all keys."""
 
     entries: tuple[tuple[str, Node], ...]
     output: Node | None

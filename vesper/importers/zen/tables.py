@@ -91,7 +91,7 @@ class Tables:
         self.flow = flow
 
     def translate(self, table: Table, name: str, condition: str) -> Value:
-        """Add the step of a table in the present scope, and return what it outputs."""
+        """Add the step of a table in the present scope, and return its outputs."""
         columns = Columns()
         paths = [column.field for column in table.outputs if column.field]
         # A table with several outputs has its condition in a row, so that nothing is known by it.
@@ -130,7 +130,7 @@ class Tables:
                 continue
             rows.append(row)
             if not table.is_collect:
-                columns.facts |= _refuted(row, columns)
+                columns.facts |= _refuted_path(row, columns)
             if row.is_default and not table.is_collect:
                 if at < len(table.rules):
                     self._note(place, "it always matches, so the rows after it never do")
@@ -162,7 +162,7 @@ class Tables:
         return plain(Term(term.text, term.type, term.level, missing, term.is_optional, term.is_path, term.is_integer))
 
     def _cell(self, column: Column, cell: str, columns: Columns, facts: set[str], row: Row) -> None:
-        """Add the condition of a cell to its row: as a cell where that says it, else as an expression."""
+        """Add the condition of a cell to its row: as a cell if one can state it, else as an expression."""
         if not column.field:
             row.conjuncts += self.expressions.condition(parse_expression(cell), facts)
             return
@@ -302,7 +302,7 @@ class Tables:
 
 @dataclass(slots=True)
 class _TableStep:
-    """What the step of a table is made of."""
+    """The parts of the step of a table."""
 
     name: str
     rows: list[Row]
@@ -316,7 +316,7 @@ def _matches_null(cell: str) -> bool:
     return "not(" in cell or re.search(r"(?:^|, )null(?:$|,)", cell) is not None
 
 
-def _refuted(row: Row, columns: Columns) -> set[str]:
+def _refuted_path(row: Row, columns: Columns) -> set[str]:
     """Return the path that is not null where a row with this one condition does not match."""
     if len(row.conjuncts) == 1 and not row.cells and row.conjuncts[0].endswith(" IS NULL"):
         return {row.conjuncts[0].removesuffix(" IS NULL")}

@@ -1,4 +1,4 @@
-"""Expressions of a node as text with their types, and the values of a model's context that are made of them."""
+"""Expressions of a node as text with their types, and the values of a model's context that consist of them."""
 
 from __future__ import annotations
 

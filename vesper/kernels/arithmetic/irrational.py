@@ -82,7 +82,7 @@ def fractional_power(base: Decimal, exponent: Decimal) -> Decimal:
 
 
 def _exact_power(base: Decimal, exponent: Decimal) -> Decimal | None:
-    """Return the power if it is rational and short enough to be exact or a tie, otherwise None."""
+    """Return the power if it is rational and short, otherwise None. A short power can be exact or a tie."""
     numerator, degree = exponent.as_integer_ratio()
     if degree > _MAX_ROOT:
         return None

@@ -18,7 +18,7 @@ _WIDE = unbounded_context(5 * (MAX_DIGITS + MAX_SCALE))
 def median(values: Sequence[Decimal]) -> Decimal:
     if not values:
         raise Raised(ErrorCode.EMPTY_COLLECTION)
-    return _between(sorted(values), len(values) - 1, 2)
+    return _interpolate(sorted(values), len(values) - 1, 2)
 
 
 def percentile(values: Sequence[Decimal], percent: Decimal) -> Decimal:
@@ -27,10 +27,10 @@ def percentile(values: Sequence[Decimal], percent: Decimal) -> Decimal:
     if not 0 <= percent <= 100:
         raise Raised(ErrorCode.INVALID_ARGUMENT)
     coefficient, places = parts(percent)
-    return _between(sorted(values), coefficient * (len(values) - 1), 100 * 10**places)
+    return _interpolate(sorted(values), coefficient * (len(values) - 1), 100 * 10**places)
 
 
-def _between(ordered: Sequence[Decimal], numerator: int, denominator: int) -> Decimal:
+def _interpolate(ordered: Sequence[Decimal], numerator: int, denominator: int) -> Decimal:
     """Return the value at the position `numerator / denominator`, interpolated exactly."""
     place, rest = divmod(numerator, denominator)
     low = ordered[place]
@@ -76,11 +76,11 @@ def population_stddev(values: Sequence[Decimal]) -> Decimal:
 
 
 def _variance(values: Sequence[Decimal], fewer: int) -> Decimal:
-    squares, divisor, scale = _spread(values, fewer)
+    squares, divisor, scale = _variance_fraction(values, fewer)
     return divide_rounded(Decimal(squares).scaleb(-2 * scale, _WIDE), Decimal(divisor), scale)
 
 
-def _spread(values: Sequence[Decimal], fewer: int) -> tuple[int, int, int]:
+def _variance_fraction(values: Sequence[Decimal], fewer: int) -> tuple[int, int, int]:
     """Return dividend and divisor of the variance at twice this scale, the largest of the values.
 
     With n values it is (n * sum of squares - square of the sum) / (n * (n - fewer)).
@@ -96,7 +96,7 @@ def _spread(values: Sequence[Decimal], fewer: int) -> tuple[int, int, int]:
 
 
 def _root(values: Sequence[Decimal], fewer: int) -> Decimal:
-    squares, divisor, scale = _spread(values, fewer)
+    squares, divisor, scale = _variance_fraction(values, fewer)
     if not squares:
         return assemble(0, scale)
     common = gcd(squares, divisor)

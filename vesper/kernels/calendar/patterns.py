@@ -69,7 +69,10 @@ def _pattern(text: str) -> Pattern | None:
 
 
 def is_readable(text: str, has_time: bool) -> bool:
-    """Return whether a pattern reads dates, or moments: each part once, and all that the value needs."""
+    """Return whether a pattern can read dates, or moments where `has_time`.
+
+    It must have each part once, and every part that the value needs.
+    """
     pattern = _pattern(text)
     if pattern is None:
         return False

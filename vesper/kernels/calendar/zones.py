@@ -31,7 +31,10 @@ class YearlyChange:
     seconds: int
 
     def local(self, year: int) -> int:
-        """Return the local time of the change, in seconds since the beginning, by the clock before it."""
+        """Return the local time of the change in seconds since 0001-01-01T00:00:00.
+
+        The time is that of the clock before the change.
+        """
         first = date(year, self.month, 1).toordinal()
         day = first + (self.weekday - first) % 7 + 7 * (self.week - 1)
         if day - first >= 28 and (day > _LAST_DAY or date.fromordinal(day).month != self.month):

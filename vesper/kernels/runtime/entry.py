@@ -47,7 +47,10 @@ def is_text(text: str) -> bool:
 
 
 class Inputs:
-    """The declared inputs of a node: type texts by name, defaults, and flags with the inputs whose absence they are."""
+    """The declared inputs of a node: type texts by name, defaults and flags.
+
+    A flag is stored with the input whose absence it marks.
+    """
 
     __slots__ = ("_defaults", "_flags", "_read", "_types")
 

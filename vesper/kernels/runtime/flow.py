@@ -56,7 +56,10 @@ else:
 def exact_steps(
     function: Callable[_Parameters, Asking[_Result]],
 ) -> Callable[_Parameters, Asking[_Result]]:
-    """Run a node with effects under the exact context; between requests the caller's context applies."""
+    """Wrap a node with effects so that it computes under the exact context.
+
+    The caller's context is restored while a request is performed.
+    """
 
     @wraps(function)
     def under_exact_context(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> Asking[_Result]:
@@ -107,7 +110,7 @@ def outside_of_the_flow(clauses: Callable[_Parameters, None]) -> Callable[_Param
 
 
 def one_of(code: str, members: tuple[_Code, ...]) -> _Code | None:
-    """Return the code as a member of the tuple; None where it is no member."""
+    """Return the code if it is among the members, else None."""
     return next((member for member in members if member == code), None)
 
 
@@ -122,14 +125,14 @@ def path(name: str, *iterations: int) -> str:
 
 
 def counted(iterations: int, maximum: int) -> int:
-    """Return the next iteration count, or raise `loop_limit` at the maximum."""
+    """Return the incremented iteration count, or raise `loop_limit` at the maximum."""
     if iterations >= maximum:
         raise Raised(ErrorCode.LOOP_LIMIT)
     return iterations + 1
 
 
 def keep(collected: list[Any], value: object) -> None:
-    """Append the value that an iteration collects."""
+    """Append the value that an iteration collects, or raise `too_large`."""
     if len(collected) >= MAX_ENTRIES:
         raise Raised(ErrorCode.TOO_LARGE)
     collected.append(value)

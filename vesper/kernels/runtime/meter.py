@@ -67,7 +67,7 @@ class Meter:
         return self._max_memory - self.memory
 
     def swap_count(self, memory: int) -> int:
-        """Count for another strand, which has taken this much; returns the count of the strand so far."""
+        """Continue with the memory count of another strand, and return the count so far."""
         limit, used = self._max_memory + self._others, self.memory + self._others
         before, self.memory = self.memory, memory
         self._others = used - memory
@@ -75,7 +75,7 @@ class Meter:
         return before
 
     def absorb(self, memory: int) -> None:
-        """Count what another strand has taken as that of the strand that runs."""
+        """Move the memory of another strand to the strand that runs."""
         self.memory += memory
         self._max_memory += memory
         self._others -= memory
@@ -136,7 +136,7 @@ def price_of_item(price: ItemPrice) -> Callable[[Any], int]:
 
 
 def each_value(meter: Meter, price: ItemPrice, values: Iterable[_Item]) -> Iterator[_Item]:
-    """Yield the values of a loop. Each takes its price; what its round took besides is given back."""
+    """Yield the values of a loop, each charged with its price. Other memory of its round is given back."""
     of = price_of_item(price)
     kept = meter.memory
     for value in values:
@@ -173,24 +173,24 @@ def _each_fixed(meter: Meter, price: int, items: Iterable[_Item]) -> Iterator[_I
 
 
 def fitting_items(meter: Meter, price: int, items: Collection[_Item]) -> Iterator[_Item]:
-    """Yield the items of a loop that keeps a value of this price for each, and takes no other memory."""
+    """Yield the items of a loop that keeps one value of this price per item. The loop takes no other memory."""
     room = meter.free_memory // price
-    return meter(items) if len(items) <= room else _until_full(meter(items), room)
+    return meter(items) if len(items) <= room else _yield_until_full(meter(items), room)
 
 
-def _until_full(items: Iterator[_Item], room: int) -> Iterator[_Item]:
+def _yield_until_full(items: Iterator[_Item], room: int) -> Iterator[_Item]:
     yield from islice(items, room + 1)
     raise LimitExceeded("memory")
 
 
 def kept_values(meter: Meter, price: int, values: _Items) -> _Items:
-    """Charge the values of such a loop."""
+    """Charge `price` for each value that a loop keeps, and return the values."""
     meter.add_memory(price * len(values))
     return values
 
 
 def key_of_each(meter: Meter, price: ItemPrice, function: Callable[[_Item], _Result]) -> Callable[[_Item], _Result]:
-    """Return the function of a form, which takes the price of each result and gives back what it took besides."""
+    """Return the function with its memory charged: only the price of each result stays charged."""
     of = price_of_item(price)
     memory = -1
 
@@ -221,7 +221,7 @@ def charge_groups(meter: Meter, groups: _Items) -> _Items:
 
 
 class LoopMemory:
-    """The memory of a loop: what it keeps, and its state."""
+    """The memory of a loop: its kept values and its state."""
 
     __slots__ = ("_counted", "_kept", "_meter")
 
@@ -249,7 +249,7 @@ class LoopMemory:
 
 
 def restore_memory(memory: LoopMemory) -> None:
-    """Give back what the last round took."""
+    """Give back the memory of the last round."""
     memory.restore()
 
 
@@ -295,7 +295,7 @@ def keyed_rounds(
     items: Iterable[Any],
     *rest: object,
 ) -> _Result:
-    """Run a form like `key_of_each`, over items of which `SKIPPED` ones give back their memory too."""
+    """Run a form with a function charged as by `key_of_each`. The memory of `SKIPPED` items is given back too."""
     memory = LoopMemory(meter)
     of = price_of_item(price)
 
@@ -315,7 +315,10 @@ def keyed_rounds(
 
 
 def taken_rounds(meter: Meter, condition: Callable[[_Item], bool], items: Iterable[_Item]) -> list[_Item]:
-    """Return the first items that satisfy a condition; a round is charged for its item before it gives memory back."""
+    """Return the items before the first that fails a condition, and charge each.
+
+    A round is charged for its item before its other memory is given back.
+    """
     memory, kept = LoopMemory(meter), list[_Item]()
     for item in items:
         if item is not SKIPPED:
@@ -329,7 +332,7 @@ def taken_rounds(meter: Meter, condition: Callable[[_Item], bool], items: Iterab
 
 
 def dropped_rounds(meter: Meter, condition: Callable[[_Item], bool], items: Iterable[_Item]) -> list[_Item]:
-    """Return the items from the first on that does not satisfy a condition, charged like those of `taken_rounds`."""
+    """Return the items from the first that fails a condition, charged as in `taken_rounds`."""
     memory, kept = LoopMemory(meter), list[_Item]()
     is_dropping = True
     for item in items:

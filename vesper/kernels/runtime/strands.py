@@ -1,4 +1,4 @@
-"""Runtime of strands in generated code: members of a `parallel`, and rounds of a loop in flight.
+"""Runtime of strands in generated code: members of `parallel`, and rounds in flight.
 
 Strands run in turns, each in written order until it has ended or waits; the requests of all that wait are one `Wave`
 (docs/spec/ir.md, Waves). Marks and memory are those of the strand until the statement ends.
@@ -107,7 +107,10 @@ class _Strands:
         self._open = [each for each in self._open if each.asked is not None]
 
     def join(self, failure: Exception | None = None) -> list[Any]:
-        """Return the values of all strands; raise the first failure in written order, then the given one."""
+        """Return the values of all strands, or raise a failure.
+
+        The first failure in written order precedes the given one.
+        """
         self._hand_on_marks()
         self._absorb()
         for strand in self._all:
@@ -137,7 +140,7 @@ class _Strands:
                 strand.marks = []
 
     def _run(self, strand: _Strand, step: Callable[[], None], price: ItemPrice | None) -> None:
-        """Run a strand with its own count of memory; at its end a value that is collected is all that it takes."""
+        """Run a strand with its own count of memory. At its end, `_give_back` reduces the count."""
         meter = self._meter
         if meter is None:
             step()
@@ -155,7 +158,10 @@ class _Strands:
 
 
 def _give_back(meter: Meter, strand: _Strand, price: ItemPrice | None) -> None:
-    """End the count of a strand: of a round the collected value is left, else all but the strand itself."""
+    """Give back the memory of a strand that has ended.
+
+    The collected value of a round stays charged; otherwise only the fixed size of the strand is given back.
+    """
     if price is not None and strand.failure is None:
         size = price_of_item(price)(strand.value)
         meter.add_memory(size)
@@ -167,7 +173,10 @@ def _give_back(meter: Meter, strand: _Strand, price: ItemPrice | None) -> None:
 def in_parallel(
     *members: Callable[..., Any], meter: Meter | None = None, mark: Mark | None = None
 ) -> Asking[list[Any]]:
-    """Run strands together and return their values; the first failure in written order is that of all."""
+    """Run strands together and return their values.
+
+    The first failure in written order is raised after all strands have ended.
+    """
     strands = _Strands(meter, mark)
     try:
         for member in members:
@@ -190,7 +199,7 @@ def in_flight(
     price: ItemPrice | None = None,
     mark: Mark | None = None,
 ) -> Asking[list[Any]]:
-    """Run a round for each item, at most `width` at the same time, and return their values in order."""
+    """Run a round for each item and return their values in order. At most `width` rounds are open at the same time."""
     strands = _Strands(meter, mark)
     following = iter(items)
     rounds = 0

@@ -22,6 +22,7 @@ from vesper.language.check.expressions.checker import place_of
 from vesper.language.check.expressions.literals import Unread, read_literal
 from vesper.language.check.expressions.narrowing import facts_when
 from vesper.language.check.flow.ends import step_leaves
+from vesper.language.check.flow.loop_keys import check_loop_keys
 from vesper.language.check.flow.machines import check_machine
 from vesper.language.check.flow.policies import PolicyReader
 from vesper.language.check.flow.requests import RequestChecker
@@ -106,7 +107,7 @@ def check_document(
 
 
 def _locate_reasons(reasons: list[tuple[ir.Expression, str]], node: ir.Node) -> tuple[tuple[int, str], ...]:
-    """Return reason codes by the index of their guards; `node` has the guards before they are numbered."""
+    """Return reason codes by the index of their guards. `node` is numbered later, but has the same guards."""
     codes = {id(guard): code for guard, code in reasons}
     if not codes:
         return ()
@@ -131,19 +132,23 @@ class _NodeChecker:
 
     @property
     def silent(self) -> tuple[Span, ...]:
-        return (*self._generated, *(each.value.span for each in self._document.functions), *self._expressions.silent)
+        return (
+            *self._generated_spans,
+            *(each.value.span for each in self._document.functions),
+            *self._expressions.silent,
+        )
 
     @property
-    def _generated(self) -> tuple[Span, ...]:
-        """Return the span at which the generated parts of an agent stand."""
+    def _generated_spans(self) -> tuple[Span, ...]:
+        """Return the span of an agent's generated parts, or nothing for other nodes."""
         return () if self._document.agent is None else (self._document.agent.span,)
 
     def with_library_parts(self, node: ir.Node) -> ir.Node:
-        """Return the node with what it refers to in libraries."""
+        """Return the node with the library definitions that it refers to."""
         return self._declared.with_library_parts(node)[0]
 
     def finish(self, node: ir.Node) -> ir.Node:
-        """Return the node with what it refers to in libraries, numbered, without recursive types."""
+        """Return the numbered node with the library definitions that it refers to, without recursive types."""
         whole, names = self._declared.with_library_parts(node)
         node = ir.number_expressions(whole, names)
         node = replace(node, lookup_tables=self._used_tables(node))
@@ -156,7 +161,10 @@ class _NodeChecker:
         return check_audit_fields(self._document, node, self._scope, self._expressions, self.finish, self._bag)
 
     def declared_types(self, node: ir.Node) -> tuple[tuple[Type, ...], ...] | None:
-        """Return the types of inputs, outputs and errors before they were finished; None where those are the same."""
+        """Return the types of inputs, outputs and errors as declared.
+
+        None if no type is recursive, because `finish` then changes none.
+        """
         if not self._types.has_recursive:
             return None
         parts = (node.inputs, node.outputs, node.errors)
@@ -173,7 +181,7 @@ class _NodeChecker:
         return AgentBinding(agent.model.text, tools, (place.line, place.column, place.end_line, place.end_column))
 
     def properties(self, node: ir.Node) -> tuple[Property, ...]:
-        """Return the properties of the checked node, as it was before it was finished."""
+        """Return the properties of the node. `node` is the checked node before `finish`."""
         declared = self._document.properties
         return check_properties(declared, node, self._scope, self._expressions, self.finish, self._bag)
 
@@ -182,7 +190,10 @@ class _NodeChecker:
         return tuple(self._expressions.files)
 
     def _used_tables(self, node: ir.Node) -> tuple[Table, ...]:
-        """Return the tables that lookups of the node name; other calls of a function that has one may be absent."""
+        """Return the tables that lookups of the node name.
+
+        Tables of functions without a remaining call are left out.
+        """
         lookups = [each for each in node.expressions() if isinstance(each, ir.Call) and each.op.startswith("lookup.")]
         named = {each.args[0].value for each in lookups if isinstance(each.args[0], ir.Literal)}
         return tuple(table for hash_, table in sorted(self._expressions.lookup_tables.items()) if hash_ in named)
@@ -194,11 +205,11 @@ class _NodeChecker:
         if document.agent is not None:
             document = self._document = lower_agent(document, self._types, self._callees, self._bag)
         types = [self._declare_input(each) for each in document.inputs]
-        constants = [self._declared.constant(each) for each in document.constants]
+        constants = [self._declared.declare_constant(each) for each in document.constants]
         for each in document.parameters:
-            self._declared.parameter(each)
+            self._declared.declare_parameter(each)
         outputs = [self._output(each) for each in document.outputs]
-        functions = self._declared.functions(document.functions)
+        functions = self._declared.declare_functions(document.functions)
         constraints = [
             clause
             for each, type_ in zip(document.inputs, types, strict=True)
@@ -235,7 +246,7 @@ class _NodeChecker:
         requests.report_conflicts()
         requests.check_dependencies(document.dependencies)
         check_capabilities(requests.needs, document.security, self._bag)
-        policy = PolicyReader(self._bag).of_node(document.node_id.text, document.policies, document.performance)
+        policy = PolicyReader(self._bag).node_policy(document.node_id.text, document.policies, document.performance)
         if document.agent is not None:
             policy = agent_policy(policy, tuple(document.policies))
         sensitive = self._sensitive()
@@ -270,6 +281,7 @@ class _NodeChecker:
         node = self._with_called_functions(node)
         if document.agent is None:
             check_node_type(document, node, requests, self._bag)
+            check_loop_keys(node.body, self._bag)
         self._report_errors(node, flow, requests)
         return node
 
@@ -355,7 +367,7 @@ class _NodeChecker:
 
     def _flow(self, flow: FlowChecker) -> ir.Block:
         for clause in self._document.preconditions:
-            self._expressions.know(facts_when(clause.holds, True, self._scope))
+            self._expressions.add_facts(facts_when(clause.holds, True, self._scope))
         before = flow.observe(self._document.observed, self._document.postconditions)
         body = (*before, *flow.block(self._document.flow))
         if not any(step_leaves(step) for step in self._document.flow):
@@ -400,21 +412,24 @@ class _NodeChecker:
             self._bag.error(Code.ERROR_NEVER_RAISED, span, failure=member)
 
     def report_unused(self) -> None:
-        """Report values that nothing reads. Comes after properties and audit fields, which may be all that does."""
+        """Report values that nothing reads.
+
+        It comes after properties and audit fields, which may be the only readers of a value.
+        """
         self._expressions.report_unused_functions()
-        checked = {each.name.text for each in self._document.inputs if self._is_checked(each)}
+        checked = {each.name.text for each in self._document.inputs if self._has_other_use(each)}
         for declared in (*self._scope.names.values(), *self._scope.ended.values()):
             if declared.kind == "input" and declared.name in checked:
                 continue
-            if declared.span in self._generated:
+            if declared.span in self._generated_spans:
                 continue
             if declared.kind in ("input", "constant", "parameter", "step") and not declared.used:
                 help_ = "use it or remove it" if declared.kind == "input" else None
                 what = f"the {declared.kind}"
                 self._bag.warning(Code.UNUSED_VALUE, declared.span, what=what, name=declared.name, help=help_)
 
-    def _is_checked(self, declared: ast.Input) -> bool:
-        """Return whether an input is of use though no expression reads it: it refuses, delivers or is recorded."""
+    def _has_other_use(self, declared: ast.Input) -> bool:
+        """Return whether an input has a use besides expressions: its check, role or audit."""
         if self._document.security.audit == "detailed":
             return True
         if declared.constraints or self._types.has_constraints(declared.type):

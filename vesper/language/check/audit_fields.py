@@ -1,4 +1,6 @@
-"""Check of `security.audit`: members of the audit line, as one function over inputs and outputs of a run.
+"""Check of `security.audit`: the members of the audit line become one function.
+
+The function reads inputs and outputs of a run.
 
 The Host evaluates it at the end of a run. It is a part of the IR as text, without places, so that its layout does not
 change the semantic hash.

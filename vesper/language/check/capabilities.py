@@ -5,6 +5,7 @@ Entries of `denied_capabilities` take precedence.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from vesper.language.diagnostics.capability_words import covers, denies, is_word, nearest_word
@@ -31,8 +32,8 @@ class Need:
 
 def check_capabilities(needs: list[Need], security: ast.Security, bag: DiagnosticBag) -> None:
     """Report capabilities that are denied, missing, malformed or unused."""
-    required = [word for word in security.required if _is_capability(word, bag, is_whole=True)]
-    denied = [word for word in security.denied if _is_capability(word, bag, is_whole=False)]
+    required = [word for word in security.required if _check_capability(word, bag, is_whole=True)]
+    denied = [word for word in security.denied if _check_capability(word, bag, is_whole=False)]
     # Reported already: malformed entries of the list, and below the first need of a missing one.
     seen = {word.text.strip() for word in security.required if word not in required}
     for need in needs:
@@ -45,6 +46,9 @@ def check_capabilities(needs: list[Need], security: ast.Security, bag: Diagnosti
         elif not any(covers(word.text, need.capability) for word in required) and need.capability not in seen:
             seen.add(need.capability)
             help_ = f"add `- {need.capability}` to `capabilities_required` under `security`"
+            if security.span is None and re.search(r"^security:", bag.source.text, re.MULTILINE) is None:
+                listed = ", ".join(dict.fromkeys(each.capability for each in needs))
+                help_ = f"add `security: {{capabilities_required: [{listed}]}}` to the node, in the first column"
             if len(need.chain) > 1:
                 help_ += f"; it is used through {' → '.join(need.chain)}"
             close = suggestions(need.capability, [word.text for word in required])
@@ -66,7 +70,7 @@ def check_capabilities(needs: list[Need], security: ast.Security, bag: Diagnosti
             bag.warning(Code.UNUSED_CAPABILITY, word.span, capability=word.text)
 
 
-def _is_capability(word: ast.Word, bag: DiagnosticBag, is_whole: bool) -> bool:
+def _check_capability(word: ast.Word, bag: DiagnosticBag, is_whole: bool) -> bool:
     if is_word(word.text, takes_wildcards=False, takes_prefix=not is_whole):
         return True
     is_padded = word.text != word.text.strip()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from vesper.language.check.callees import Interface
 from vesper.language.check.expressions.literals import UNREAD, Unread, read_literal
+from vesper.language.check.flow.handlers import help_for_code
 from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import DiagnosticBag
 from vesper.language.diagnostics.suggest import did_you_mean
@@ -64,7 +65,8 @@ class CaseEffects:
         parts = self._parts(request, effect)
         if effect.fails is not None:
             if not is_code(effect.fails.text):
-                self._bag.error(Code.CODE_CANNOT_HAPPEN, effect.fails.span, failure=effect.fails.text)
+                help_ = help_for_code(effect.fails.text)
+                self._bag.error(Code.CODE_CANNOT_HAPPEN, effect.fails.span, failure=effect.fails.text, help=help_)
             return ExpectedRequest(path, parts, None, effect.fails.text)
         if effect.returns is None and request.effect == "sleep":
             return ExpectedRequest(path, parts, None, None, is_due=True)
@@ -114,7 +116,7 @@ def _plain_path(path: str) -> str:
 
 
 def includes(found: object, wanted: object) -> bool:
-    """Return whether a value is the wanted one; a wanted record or JSON object may name fewer fields."""
+    """Return whether a value equals the wanted one. A wanted record or JSON object may have fewer fields."""
     if isinstance(wanted, dict) and isinstance(found, dict):
         return all(name in found and includes(found[name], part) for name, part in wanted.items())
     if isinstance(wanted, list) and isinstance(found, list):

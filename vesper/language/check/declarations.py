@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from vesper.language.check.callees import Callees, NotCallable
 from vesper.language.check.expressions.checker import ExpressionChecker
-from vesper.language.check.expressions.functions import qualified
+from vesper.language.check.expressions.functions import qualified_name
 from vesper.language.check.expressions.literals import UNREAD, Unread, read_literal
 from vesper.language.check.expressions.parameters import SCALES, DatedValue, Parameter
 from vesper.language.check.expressions.relocate import relocate
@@ -52,9 +52,9 @@ class Declarations:
     # -- used libraries ---------------------------------------------------------------------------
 
     def use(self, uses: tuple[library_ast.Use, ...]) -> None:
-        """Make the definitions of the used libraries known. Comes before every definition of the document.
+        """Declare the definitions of the used libraries, before every definition of the document.
 
-        Without one of them most names would be unknown, so an error here ends the check.
+        An error here ends the check, because most names would be unknown.
         """
         for each in uses:
             found = self._callees.library(each.library.text)
@@ -77,13 +77,13 @@ class Declarations:
             raise CheckingStopped
 
     def _use_name(self, library: Library, name: str, span: Span) -> None:
-        """Make every definition of a name known: a constant and a function may share one."""
+        """Declare every definition of a name: a constant and a function may share one."""
         if name in library.types.declared_names():
             self._report_clash(library, "a type", name, span, self.types.use(library, name, span))
         constant = library.constants.get(name)
         if constant is not None:
             declared = Declared("constant", name, constant.type, span, used=True, library=library.library_id)
-            declared.ir_name = qualified(library.library_id, name)
+            declared.ir_name = qualified_name(library.library_id, name)
             self._declare(library, declared, span)
         parameter = library.parameters.get(name)
         if parameter is not None:
@@ -117,10 +117,11 @@ class Declarations:
         return tuple(found.values())
 
     def with_library_parts(self, node: ir.Node) -> tuple[ir.Node, dict[str, str]]:
-        """Return the node with the constants of libraries that it refers to, and its functions at their calls.
+        """Return the node with the library constants and functions that it refers to.
 
-        The second result has the names of both in the IR, those of functions under a key that ends with `()`. Such a
-        name begins with an underscore, which no name in a node does, and messages show it without.
+        The functions get the place of their first call. The second result maps qualified names to names in the IR; the
+        keys of functions end with `()`. Names in the IR begin with an underscore, so that they differ from every name
+        in a node. Messages omit the underscore.
         """
         if not self.libraries:
             return node, {}
@@ -143,17 +144,17 @@ class Declarations:
 
     # -- own definitions --------------------------------------------------------------------------
 
-    def constant(self, declared: ast.Constant) -> ir.Constant | None:
-        """Check a constant and make it known."""
+    def declare_constant(self, declared: ast.Constant) -> ir.Constant | None:
+        """Check a constant and declare it."""
         type_ = self.types.resolve(declared.type)
         known = self.scope.declare("constant", declared.name, type_, self._bag)
         if self._is_library:
-            known.ir_name = qualified(self._document_id, declared.name.text)
+            known.ir_name = qualified_name(self._document_id, declared.name.text)
         value = UNREAD if type_ is None else read_literal(type_, declared.value, "value", self._bag)
         return None if type_ is None or isinstance(value, Unread) else ir.Constant(declared.name.text, type_, value)
 
-    def parameter(self, declared: library_ast.Parameter) -> Parameter | None:
-        """Check a parameter and make it known."""
+    def declare_parameter(self, declared: library_ast.Parameter) -> Parameter | None:
+        """Check a parameter and declare it."""
         name, before = declared.name.text, self._bag.error_count
         type_ = self._parameter_type(declared)
         self.scope.declare("parameter", declared.name, type_, self._bag)
@@ -184,7 +185,7 @@ class Declarations:
     def _with_overlay(
         self, declared: library_ast.Parameter, type_: Type, dated: tuple[DatedValue, ...]
     ) -> tuple[DatedValue, ...]:
-        """Return the entries with those of the overlay, which replace entries of the same date."""
+        """Return the entries with those of the overlay. An entry of the overlay replaces one of the same date."""
         overlay = self._callees.overlay
         if overlay is None:
             return dated
@@ -193,20 +194,26 @@ class Declarations:
         by_date = {each.since: each for each in (*dated, *added) if each is not None}
         return tuple(by_date[since] for since in sorted(by_date))
 
-    def functions(self, declared: tuple[ast.Function, ...]) -> tuple[ir.Function, ...]:
-        """Check the functions in order; each is known to those below it. Return the recursive ones."""
+    def declare_functions(self, declared: tuple[ast.Function, ...]) -> tuple[ir.Function, ...]:
+        """Check the functions in order, and return the recursive ones. Each function is known to those below it."""
         return self.expressions.declare_functions(declared, self.types)
 
 
 def _first_call(node: ir.Node) -> ir.Place:
-    """Return the place of the first call of a library's recursive function in the node's own file."""
+    """Return the place of the node's first call of a recursive library function.
+
+    Calls in the library functions themselves are skipped.
+    """
     elsewhere = {id(each.value) for each in node.functions if "." in each.name}
     own = (each for root in node.roots() if id(root) not in elsewhere for each in ir.walk(root))
     return next(each.place for each in own if isinstance(each, ir.Apply) and "." in each.function)
 
 
 def _names_in_ir(names: dict[str, str]) -> dict[str, str]:
-    """Return a new name for each qualified name: with an underscore, or with more where libraries share a name."""
+    """Return a name in the IR for each qualified name.
+
+    It begins with an underscore; equal names of two libraries get more of them.
+    """
     found: dict[str, str] = {}
     for key, name in names.items():
         own = f"_{name.rpartition('.')[2]}"
@@ -227,7 +234,7 @@ def _entry(entry: library_ast.ParameterEntry, type_: Type, scale: str | None, ba
 
 
 def read_date(word: ast.Word, bag: DiagnosticBag) -> date | None:
-    """Return the date that a word spells, or None after reporting that it is none."""
+    """Return the date in a word, or None after reporting that it is not one."""
     try:
         found = value_from_text(DATE, word.text)
     except ValueProblem:
@@ -238,7 +245,7 @@ def read_date(word: ast.Word, bag: DiagnosticBag) -> date | None:
 
 
 def check_brackets(value: Value, tree: Tree, bag: DiagnosticBag) -> None:
-    """Report brackets that are not in ascending order, and a scale without any."""
+    """Report brackets that are not in ascending order, and a scale without brackets."""
     assert isinstance(value, list) and isinstance(tree, Sequence)
     if not value:
         bag.error(Code.WRONG_KIND, tree.span, key="since", expected="at least one bracket", found="none")

@@ -1,4 +1,4 @@
-"""Check of the field `http`: the path, the source of each input, statuses and headers of the response."""
+"""Check of the field `http`: path, source of each input, statuses, headers of the response."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SERVERS_OWN = re.compile(
 
 
 def check_http(document: ast.Document, node: ir.Node, bag: DiagnosticBag) -> HttpBinding | None:
-    """Return the checked field, or None: where there is none, or after reporting errors."""
+    """Return the checked field. None without one, or after reporting errors."""
     http = document.http
     if http is None:
         return None
@@ -124,7 +124,7 @@ class _HttpChecker:
             help_ = did_you_mean(name.text, self._inputs)
             self._bag.error(Code.UNKNOWN_NAME, name.span, kinds="no input", name=name.text, help=help_)
         elif name.text in self._found:
-            self._refuse(name.text, source, f"it comes from {_shown(self._found[name.text].source)}", name.span)
+            self._refuse(name.text, source, f"it comes from {_source_name(self._found[name.text].source)}", name.span)
         else:
             self._bind(name.text, source, word, name.span)
 
@@ -146,7 +146,7 @@ class _HttpChecker:
         declared = self._inputs[name]
         field = declared.outside or name
         key = name if source == "path" else field if word is None else word.text
-        form = "json" if source == "body" else _form(declared.type)
+        form = "json" if source == "body" else _parameter_form(declared.type)
         problem = None
         if form is None or (source != "query" and form.startswith("array_")):
             kept = "only a query repeats a parameter" if form else "that type has no form as text"
@@ -159,14 +159,14 @@ class _HttpChecker:
             self._refuse(name, source, problem, span)
         elif source in ("path", "query") and name in self._node.grants.sensitive:
             help_ = "let it come from the body or a header: paths and queries end up in logs"
-            self._bag.warning(Code.SENSITIVE_PARAMETER, span, name=name, source=_shown(source), help=help_)
+            self._bag.warning(Code.SENSITIVE_PARAMETER, span, name=name, source=_source_name(source), help=help_)
         self._found[name] = HttpInput(name, field, source, key, form or "text")
 
     def _refuse(self, name: str, source: str, problem: str, span: Span) -> None:
-        self._bag.error(Code.BAD_PARAMETER, span, name=name, source=_shown(source), problem=problem)
+        self._bag.error(Code.BAD_PARAMETER, span, name=name, source=_source_name(source), problem=problem)
 
     def _check_unique(self) -> None:
-        """Report two inputs that one parameter of the query would feed."""
+        """Report a parameter of the query that is the source of two inputs."""
         first: dict[str, str] = {}
         for each in self._found.values():
             other = first.setdefault(each.key, each.name) if each.source == "query" else each.name
@@ -213,7 +213,7 @@ class _HttpChecker:
                 if hole[1] not in outputs:
                     help_ = did_you_mean(hole[1], outputs)
                     self._bag.error(Code.UNKNOWN_NAME, value.span, kinds="no output", name=hole[1], help=help_)
-                elif _form(outputs[hole[1]].type) not in ("text", "bare") or isinstance(
+                elif _parameter_form(outputs[hole[1]].type) not in ("text", "bare") or isinstance(
                     outputs[hole[1]].type, OptionalOf
                 ):
                     expected = "a scalar output that is never null"
@@ -231,7 +231,7 @@ class _HttpChecker:
         return tuple(dict.fromkeys(word.text for word in self._http.scopes))
 
 
-def _shown(source: str) -> str:
+def _source_name(source: str) -> str:
     return {"header": "a header", **{each: f"the {each}" for each in ("path", "query", "body")}}.get(source, source)
 
 
@@ -249,13 +249,13 @@ def _header_problem(name: str, seen: set[str]) -> str | None:
     return problem
 
 
-def _form(type_: Type) -> str | None:
-    """Return the form of a parameter of this type in JSON; None where no text is one."""
+def _parameter_form(type_: Type) -> str | None:
+    """Return how a parameter's text is read as JSON. None if no text has the type."""
     match type_:
         case OptionalOf(inner):
-            return _form(inner)
+            return _parameter_form(inner)
         case ArrayOf(element) | SetOf(element) if not isinstance(element, OptionalOf):
-            inner_form = _form(element)
+            inner_form = _parameter_form(element)
             return None if inner_form is None or inner_form.startswith("array_") else f"array_{inner_form}"
         case Primitive():
             return None if type_ == JSON else "bare" if type_ in (BOOLEAN, INTEGER, FLOAT) else "text"

@@ -1,13 +1,14 @@
 """Libraries as the checker sees them: definitions that nodes and other libraries use by name.
 
-A definition is checked once, in its own file, and inlined where it is used. One that is not used leaves no trace.
+A definition is checked once, in its own file, and inlined where it is used. An unused definition does not affect the
+node.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vesper.language.check.expressions.functions import NodeFunction, qualified
+from vesper.language.check.expressions.functions import NodeFunction, qualified_name
 from vesper.language.check.expressions.parameters import Parameter
 from vesper.language.check.named_types import TypeResolver
 from vesper.language.check.tables.lowered import LoweredTable
@@ -44,11 +45,11 @@ class Library:
         return (*self.types.declared_names(), *self.constants, *self.parameters, *self.functions)
 
     def all_functions(self) -> dict[str, ir.Function]:
-        """Return the recursive functions of this library and of those that it uses, by qualified name."""
+        """Return the recursive functions of this library and its used libraries, by qualified name."""
         found = {name: each for library in self.used for name, each in library.all_functions().items()}
         return found | {each.name: each for each in self.recursive}
 
     def all_constants(self) -> dict[str, ir.Constant]:
-        """Return the constants of this library and of those that it uses, by qualified name."""
+        """Return the constants of this library and its used libraries, by qualified name."""
         found = {name: each for library in self.used for name, each in library.all_constants().items()}
-        return found | {qualified(self.library_id, name): each for name, each in self.constants.items()}
+        return found | {qualified_name(self.library_id, name): each for name, each in self.constants.items()}

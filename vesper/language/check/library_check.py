@@ -19,9 +19,9 @@ def check_library(document: library_ast.Library, bag: DiagnosticBag, callees: Ca
     found = Declarations(document.types, scope, bag, callees, library_id, is_library=True)
     found.use(document.uses)
     found.types.resolve_all()
-    constants = [found.constant(each) for each in document.constants]
-    parameters = [found.parameter(each) for each in document.parameters]
-    recursive = found.functions(document.functions)
+    constants = [found.declare_constant(each) for each in document.constants]
+    parameters = [found.declare_parameter(each) for each in document.parameters]
+    recursive = found.declare_functions(document.functions)
     for each in document.types:
         if not bag.has_errors:  # an outer type repeats the constraints of its inner ones
             _check_constraints(each, found)
@@ -45,7 +45,7 @@ def check_library(document: library_ast.Library, bag: DiagnosticBag, callees: Ca
 
 
 def _check_constraints(declared: ast.RecordType | ast.NamedType, found: Declarations) -> None:
-    """Check the constraints of a type, which otherwise are checked where a value has it."""
+    """Check the constraints of a type. In a node they are checked with each value of the type."""
     text = ast.TypeName(declared.name, declared.name.span)
     type_ = found.types.resolve(text)
     if type_ is not None:

@@ -36,7 +36,7 @@ MAX_TYPE_DEPTH = 32
 
 @dataclass(frozen=True, slots=True)
 class _KnownType:
-    """A type by name. That of a library has the place of its `use` and the library."""
+    """A declared type. A type of a library also has the library, and the place of its `use`."""
 
     declaration: ast.RecordType | ast.NamedType
     type: Type | None
@@ -73,7 +73,10 @@ class TypeResolver:
         return tuple(each.name.text for each in self._declared)
 
     def use(self, library: Library, name: str, span: Span) -> str | None:
-        """Make a type of a library known; `span` is the place of its use. Return what has its name already."""
+        """Declare a type of a library; `span` is the place of its use.
+
+        Returns a description of an existing type of that name.
+        """
         other = self._known.get(name)
         if other is not None:
             return other.describe()
@@ -140,7 +143,7 @@ class TypeResolver:
         fields: tuple[tuple[str, Type], ...],
         outside: Outside | None,
     ) -> None:
-        """Set the fields of a recursive type, and report what such a type cannot have."""
+        """Set the fields of a recursive type, and report parts that it cannot have."""
         type_.complete(fields, outside)
         name = declared.name
         problem = ""
@@ -154,7 +157,10 @@ class TypeResolver:
             self._bag.error(Code.TYPE_MISMATCH, name.span, expected="another type", found=name.text, help=problem)
 
     def _report_repeats(self, fields: tuple[ast.Output, ...]) -> None:
-        """Report a flag or `rest` that has the name of another field; other names are keys of one mapping."""
+        """Report a flag or `rest` with the name of another field.
+
+        Other names are keys of one mapping, so they cannot repeat.
+        """
         seen: dict[str, ast.Word] = {}
         for field in fields:
             first = seen.setdefault(field.name.text, field.name)

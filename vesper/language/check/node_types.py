@@ -8,6 +8,7 @@ from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import DiagnosticBag
 from vesper.language.diagnostics.source import Span
 from vesper.language.ir import nodes as ir
+from vesper.language.ir.failures import possible_codes_in
 from vesper.language.ir.statements import all_statements, is_strand_statement
 from vesper.language.syntax import ast
 from vesper.values.types import STRING, ArrayOf, Enum, MapOf, SetOf
@@ -15,20 +16,63 @@ from vesper.values.types import STRING, ArrayOf, Enum, MapOf, SetOf
 _DIRECT = ("database_query", "database_write", "http_request")
 
 
+_TYPES = ("function", "data_transform", "http_handler", "event_handler", "scheduled_job", "workflow", "state_machine")
+_ADDS = {
+    "http_handler": "declares `outputs.error`",
+    "event_handler": "has an input `event_id: string`",
+    "scheduled_job": "has a default for every input",
+}
+"""What a node needs for a type with effects."""
+_LIKELY_FAILURES = ("unavailable", "not_found")
+"""Failures to propose first as declared errors."""
+
+
 def check_node_type(document: ast.Document, node: ir.Node, requests: RequestChecker, bag: DiagnosticBag) -> None:
     """Report each violation of the rules of the node's type."""
-    span = document.type.span
-
-    def report(problem: str, where: Span = span, help_: str | None = None) -> None:
+    for problem, where, help_ in _violations(node.type, document, node, requests):
+        help_ = help_ or _other_type(document, node, requests)
         bag.error(Code.NODE_TYPE_RULE, where, type=node.type, problem=problem, help=help_)
 
-    match node.type:
+
+def _other_type(document: ast.Document, node: ir.Node, requests: RequestChecker) -> str:
+    """Return help that names the types whose rules the node keeps, or what it needs for one."""
+    fitting = [
+        f"`type: {each}`" for each in _TYPES if each != node.type and not _violations(each, document, node, requests)
+    ]
+    if fitting:
+        return f"write {' or '.join(fitting)}, whose rules it keeps"
+    needs = [f"a{'n' if each[0] in 'eh' else ''} `{each}` {what}" for each, what in _ADDS.items() if each != node.type]
+    return f"choose another type: {'; '.join(needs)}"
+
+
+def _handler_help(document: ast.Document, node: ir.Node, requests: RequestChecker, codes: set[str]) -> str:
+    """Return help for a handler without errors: a failure of its steps to declare, or another type."""
+    code = next((each for each in _LIKELY_FAILURES if each in codes), min(codes))
+    declared = f'declare a failure of its steps: `error: {{error_code: "enum[{code}]", message: string}}`'
+    if node.errors:
+        return "an error begins with `error_code`, an enum, and has a `message: string`"
+    if document.http is not None:
+        return declared
+    return f"{declared}; or {_other_type(document, node, requests)}: `vesper serve --expose` serves a node of any type"
+
+
+def _violations(
+    type_: str, document: ast.Document, node: ir.Node, requests: RequestChecker
+) -> list[tuple[str, Span, str | None]]:
+    """Return each violation of the rules of a type: problem, place, and its own help."""
+    span = document.type.span
+    found: list[tuple[str, Span, str | None]] = []
+
+    def report(problem: str, where: Span = span, help_: str | None = None) -> None:
+        found.append((problem, where, help_))
+
+    match type_:
         case "function":
             for spec, _, where in requests.made[:1]:
-                report(f"has no effects, and this is one: {spec.name}", where, "choose another `type` for the node")
-            for word, found in requests.calls:
-                if found.type != "function":
-                    report(f"calls functions alone, and `{found.node_id}` is a {found.type}", word.span)
+                report(f"has no effects, and this is one: {spec.name}", where)
+            for word, callee in requests.calls:
+                if callee.type != "function":
+                    report(f"calls functions alone, and `{callee.node_id}` is a {callee.type}", word.span)
             if node.machines:
                 report("has no state machines", document.machines[0].name.span)
             if document.parallel is not None or any(map(is_strand_statement, all_statements(node.body))):
@@ -42,8 +86,10 @@ def check_node_type(document: ast.Document, node: ir.Node, requests: RequestChec
                     report(f"only reads, and {spec.name} is `{effect_class}` here", where)
         case "http_handler":
             names = [each.name for each in node.errors]
-            if names[:1] != ["error_code"] or "message" not in names:
-                report("needs `outputs.error` with `error_code` and `message`")
+            codes = possible_codes_in(node.body, requests.callee_codes())
+            if (names[:1] != ["error_code"] or "message" not in names) and (codes or names):
+                help_ = _handler_help(document, node, requests, codes) if type_ == node.type else None
+                report("needs `outputs.error` with `error_code` and `message`", span, help_)
         case "event_handler":
             if not any(each.name == "event_id" and each.type == STRING for each in node.inputs):
                 report("needs an input `event_id: string`")
@@ -68,6 +114,7 @@ def check_node_type(document: ast.Document, node: ir.Node, requests: RequestChec
             for spec, _, where in requests.made:
                 if spec.name in ("http_request", "file_read", "file_write", "file_append"):
                     report(f"has no HTTP calls and no files, and this is {spec.name}", where)
+    return found
 
 
 def check_errors(document: ast.Document, node: ir.Node, bag: DiagnosticBag) -> None:

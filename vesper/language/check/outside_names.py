@@ -1,4 +1,7 @@
-"""Check of outside names: names of inputs, outputs, fields and enum members in JSON and Arrow."""
+"""Check of outside names: the names of declarations in JSON and Arrow.
+
+Inputs, outputs, fields and enum members can have them.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ def outside_name(declared: ast.Input | ast.Output) -> str | None:
 def check_outside(
     what: str, declared: Sequence[tuple[ast.Input | ast.Output, Type | None]], bag: DiagnosticBag
 ) -> Outside | None:
-    """Report outside names that occur twice and flags of values that are always there. Return the outside names."""
+    """Return the outside names. Report those that occur twice, and flags of values that cannot be absent."""
     seen: dict[str, tuple[ast.Word, str]] = {}
     for each, type_ in declared:
         word = each.name if each.outside is None else each.outside
@@ -49,7 +52,10 @@ def check_outside(
 
 
 def enum_outside(declared: ast.NamedType, type_: Type, bag: DiagnosticBag) -> Type:
-    """Return the enum with the outside texts of a declaration, and report those that do not fit."""
+    """Return the enum with the outside names of a declaration.
+
+    Report unknown members, and texts that two members share.
+    """
     if not declared.outside:
         return type_
     if not isinstance(type_, Enum):

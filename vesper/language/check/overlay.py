@@ -1,4 +1,4 @@
-"""An overlay: entries that replace or add values of parameters for a run, such as those of a planned reform.
+"""An overlay: entries that replace or add values of parameters for a run. It may describe a planned reform.
 
 The file has one field, `parameters`, with values by date for each name. A name `LIBRARY.NAME` means the parameter of
 that library or node only. Errors are reported at the overlay's own lines.
@@ -16,7 +16,7 @@ from vesper.language.syntax.yaml_to_ast import build_overlay
 
 
 class Overlay:
-    """The entries of an overlay, and which of them have found their parameter."""
+    """The entries of an overlay, and which of them were used."""
 
     def __init__(self, source: SourceFile) -> None:
         self.bag = DiagnosticBag(source)
@@ -35,7 +35,7 @@ class Overlay:
         return tuple(entry for each in found for entry in self._entries[each][1])
 
     def report_unused(self) -> None:
-        """Report names that are no parameter of the node, of its libraries and of the nodes that it calls."""
+        """Report names that are not parameters. The node, its libraries and called nodes are searched."""
         for text, (name, _) in self._entries.items():
             if text not in self._used:
                 help_ = did_you_mean(text, sorted(self._declared))

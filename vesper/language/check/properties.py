@@ -1,4 +1,4 @@
-"""Properties of a node: claims over one or two runs, checked with its types and functions.
+"""Properties of a node: claims over one or two runs, checked with the node's types.
 
 Each becomes a function of its own, over the inputs and outputs of the runs, so that every engine evaluates it.
 """
@@ -50,7 +50,7 @@ def check_properties(
     finish: Finish,
     bag: DiagnosticBag,
 ) -> tuple[Property, ...]:
-    """Return the properties of a node. Reports unknown names, claims that are no conditions, and nodes with effects."""
+    """Return the properties of a node. Report unknown names, claims that are not conditions, and nodes with effects."""
     if properties and not node.is_pure():
         what = "`properties` of a node with effects"
         help_ = "claim it of a function that the node calls, or write cases with `effects`"
@@ -84,7 +84,7 @@ class RunChecker:
                 problem = "an input that is drawn twice"
                 self._bag.error(Code.WRONG_KIND, word.span, key=word.text, expected=problem, found="a `given` one")
         varied = None if declared.varied is None else tuple(word.text for word in declared.varied)
-        inputs = self._of_one_run() if varied is None else self._of_two_runs(varied)
+        inputs = self._names_of_one_run() if varied is None else self._names_of_two_runs(varied)
         with self.names(inputs, is_single=varied is None):
             where = None if declared.where is None else self._expressions.check(declared.where, BOOLEAN)
             holds = self._expressions.check(declared.holds, BOOLEAN)
@@ -96,12 +96,15 @@ class RunChecker:
         line = source.position(declared.name.span.start)[0]
         return Property(declared.name.text, given, varied, claim, text, line)
 
-    def _of_one_run(self) -> dict[str, Type]:
+    def _names_of_one_run(self) -> dict[str, Type]:
         found = {f"input_{name}": type_ for name, type_ in self._inputs.items()}
         return found | {f"output_{name}": type_ for name, type_ in self._outputs.items()}
 
-    def _of_two_runs(self, varied: tuple[str, ...]) -> dict[str, Type]:
-        """Return the inputs that are the same, and the two runs as records of outputs with a field `input`."""
+    def _names_of_two_runs(self, varied: tuple[str, ...]) -> dict[str, Type]:
+        """Return the types of the shared inputs and of two run records.
+
+        A record has the run's outputs, and its inputs in a field `input`.
+        """
         fields = tuple(self._outputs.items())
         if self._inputs:
             fields = (*fields, ("input", Record(tuple(self._inputs.items()))))
@@ -110,7 +113,7 @@ class RunChecker:
 
     @contextmanager
     def names(self, inputs: dict[str, Type], is_single: bool) -> Iterator[None]:
-        """Make the names of a claim known, and no others except constants and parameters."""
+        """Declare the names of a claim. No other names are visible except constants and parameters."""
         scope = self._scope
         outer = (scope.names, scope.outputs, scope.in_postcondition, scope.in_invariant, scope.has_clock)
         kept = {name: each for name, each in scope.names.items() if each.kind not in ("input", "step")}
@@ -133,7 +136,7 @@ class RunChecker:
         return Span(0, 0) if found is None else found.span
 
     def _claim(self, inputs: dict[str, Type], where: ir.Expression | None, holds: ir.Expression) -> ir.Node:
-        """Return the function of a claim. It is evaluated only where it applies."""
+        """Return the function of a claim, which is evaluated only if its condition `where` holds."""
         place = holds.place
         true = ir.Literal(BOOLEAN, True, place)
         applies = true if where is None else ir.Ref("step", "applies", BOOLEAN, place)

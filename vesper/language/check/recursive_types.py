@@ -27,13 +27,15 @@ from vesper.values.types import (
 def find_recursive(declared: Iterable[ast.RecordType | ast.NamedType]) -> set[str]:
     """Return the names of record types that contain themselves, directly or through others."""
     by_name = {each.name.text: each for each in declared}
-    mentions = {name: _mentioned(each) & by_name.keys() for name, each in by_name.items()}
+    mentions = {name: _mentioned_names(each) & by_name.keys() for name, each in by_name.items()}
     return {
-        name for name, each in by_name.items() if isinstance(each, ast.RecordType) and name in _reached(name, mentions)
+        name
+        for name, each in by_name.items()
+        if isinstance(each, ast.RecordType) and name in _reachable_names(name, mentions)
     }
 
 
-def _reached(name: str, mentions: dict[str, set[str]]) -> set[str]:
+def _reachable_names(name: str, mentions: dict[str, set[str]]) -> set[str]:
     found: set[str] = set()
     waiting = [*mentions[name]]
     while waiting:
@@ -44,7 +46,7 @@ def _reached(name: str, mentions: dict[str, set[str]]) -> set[str]:
     return found
 
 
-def _mentioned(declared: ast.RecordType | ast.NamedType) -> set[str]:
+def _mentioned_names(declared: ast.RecordType | ast.NamedType) -> set[str]:
     texts = [declared.type] if isinstance(declared, ast.NamedType) else [each.type for each in declared.fields]
     found: set[str] = set()
     while texts:
@@ -57,7 +59,10 @@ def _mentioned(declared: ast.RecordType | ast.NamedType) -> set[str]:
 
 
 def contains_directly(type_: Type, wanted: Recursive) -> bool:
-    """Return whether every value of a type contains one of another: no value could be finite."""
+    """Return whether every value of a type contains one of `wanted`.
+
+    No value of a recursive type could then be finite.
+    """
     seen: set[int] = set()
     waiting = [type_]
     while waiting:
@@ -71,7 +76,7 @@ def contains_directly(type_: Type, wanted: Recursive) -> bool:
 
 
 def read_field(base: ir.Expression, name: str, place: ir.Place) -> ir.Field | None:
-    """Return `base.name` as a CAST of that field; None where the type has no such field."""
+    """Return `base.name` as a CAST of that field. None if the type has no such field."""
     assert isinstance(base.type, Recursive)
     type_ = dict(base.type.fields).get(name)
     if type_ is None:
@@ -88,7 +93,7 @@ def as_record(type_: Recursive) -> Record:
 
 
 def build(value: ir.Expression, type_: Recursive) -> ir.Expression:
-    """Return a record with the fields of a recursive type as a value of that type."""
+    """Convert a record with the fields of a recursive type to that type."""
     return ir.Call("json.from_value", (as_record(type_),), (value,), type_, value.place)
 
 
@@ -115,7 +120,10 @@ def erase_type(type_: Type) -> Type:
 
 
 def erase(node: ir.Node) -> ir.Node:
-    """Return a node without recursive types. Its expressions are changed in place, so nothing else may hold them."""
+    """Return a node with JSON for every recursive type.
+
+    Its expressions are changed in place, so no other node may share them.
+    """
     for expression in node.expressions():
         if isinstance(expression, ir.Array):
             object.__setattr__(expression, "of", erase_type(expression.of))

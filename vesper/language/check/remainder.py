@@ -1,7 +1,7 @@
-"""The rest of a faulty file: problems that do not follow from the faults already reported.
+"""Check of the undamaged parts of a faulty file, for independent problems.
 
-A file that is not YAML, or whose fields are wrong, is read as far as it goes and checked as far as that can be trusted.
-A diagnostic counts only if no damaged text could change it: neither its own lines nor a declaration of its name.
+A file that is not YAML, or has wrong fields, is read and checked as far as possible. A diagnostic is reported only if
+no damaged text could change it: neither its own lines nor a declaration of its name.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def check_remainder(bag: DiagnosticBag, callees: Callees) -> None:
 
 
 class _Damage:
-    """The lines that were not read, and the words of the steps or sections around them."""
+    """The damaged lines of a file, and the words around them. The words are those of whole steps or sections."""
 
     def __init__(self, source: SourceFile, faults: list[Diagnostic]) -> None:
         self._source = source
@@ -97,7 +97,7 @@ class _Damage:
                 self._words.update(_WORD.findall(each))
 
     def is_independent(self, diagnostic: Diagnostic) -> bool:
-        """Return whether a diagnostic would stay when the damaged text is repaired."""
+        """Return whether a diagnostic would remain after a repair of the damaged text."""
         line = self._source.position(diagnostic.primary.span.start)[0] - 1
         if diagnostic.code not in _TRUSTED or line in self._hidden:
             return False
@@ -114,7 +114,7 @@ class _Damage:
         return None if not text.strip() or text.lstrip().startswith("#") else len(text) - len(text.lstrip())
 
     def _end(self, start: int) -> int:
-        """Return the line after those that belong to the one at `start`."""
+        """Return the line after the block that starts at `start`."""
         least = self._indent(start)
         for line in range(start + 1, len(self._lines)):
             indent = self._indent(line)
@@ -123,7 +123,10 @@ class _Damage:
         return len(self._lines)
 
     def _item_start(self, line: int) -> int:
-        """Return the line on which the outermost item of a list, or else the section, around a line starts."""
+        """Return the first line of the outermost list item around a line.
+
+        Without a list it is the first line of the section.
+        """
         found, least = line, self._indent(line)
         is_item = False
         for above in range(line, -1, -1):

@@ -39,10 +39,10 @@ class Declared:
 
 @dataclass(slots=True)
 class Scope:
-    """The names of one node. Inputs, constants and steps share one namespace; outputs have their own.
+    """The names of one node.
 
-    A name that an expression binds (`LET`, `FOR`) must differ from all of those, so a name has one meaning wherever it
-    is visible.
+    Inputs, constants and steps share one namespace; outputs have their own. A name that an expression binds (`LET`,
+    `FOR`) must differ from all of them, so a name has one meaning wherever it is visible.
     """
 
     names: dict[str, Declared] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class Scope:
 
     @contextmanager
     def block(self) -> Iterator[None]:
-        """Hide names declared inside the block after it ends."""
+        """Hide names that are declared inside the block after its end."""
         outside = set(self.names)
         try:
             yield
@@ -93,14 +93,14 @@ class Scope:
                 self.ended[name] = self.names.pop(name)
 
     def reopen(self, names: Iterable[str]) -> None:
-        """Show steps of ended blocks again: those of the members of a `parallel`, after it."""
+        """Show steps of ended blocks again. After a `parallel` the steps of its members are visible."""
         for name in names:
             if name in self.ended:
                 self.names[name] = self.ended.pop(name)
 
     @contextmanager
     def at_start(self) -> Iterator[None]:
-        """Resolve bare names as inside `old(…)`: inputs and constants only."""
+        """Resolve bare names as in `old(…)`: only to inputs and constants."""
         outer, self.is_start = self.is_start, True
         try:
             yield

@@ -27,7 +27,7 @@ _OF_SUPERVISORS: Final = ("strategy", "max_restarts", "window", "backoff", "atte
 
 
 class SupervisorChecker:
-    """Reads a supervisor with all below it."""
+    """Reads a supervisor and all of its descendants."""
 
     def __init__(self, callees: Callees, bag: DiagnosticBag) -> None:
         self._callees = callees
@@ -112,7 +112,7 @@ class SupervisorChecker:
         return scalar.text
 
     def _restarts(self, field: Fields, default: int) -> int:
-        """Read a number from 0 on."""
+        """Read a number of restarts, from 0 on."""
         tree = field.get("max_restarts")
         value = default if tree is None else read_literal(INTEGER, tree, "max_restarts", self._bag)
         if tree is None or isinstance(value, Unread) or not isinstance(value, int):
@@ -124,11 +124,11 @@ class SupervisorChecker:
 
     def _count(self, field: Fields, key: str, maximum: int) -> int | None:
         tree = field.get(key)
-        return None if tree is None else self._policies.count(tree, key, maximum)
+        return None if tree is None else self._policies.read_count(tree, key, maximum)
 
     def _duration(self, field: Fields, key: str) -> int | None:
         tree = field.get(key)
-        return None if tree is None else self._policies.duration_us(tree, key)
+        return None if tree is None else self._policies.read_duration_us(tree, key)
 
     def _backoff(self, field: Fields) -> Backoff:
         default = SupervisorField(()).backoff

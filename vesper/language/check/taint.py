@@ -28,7 +28,7 @@ _WITHIN_ITEMS = frozenset(("sort_by", "distinct_by", "min_by", "max_by", "take_w
 
 
 class TaintAnalysis:
-    """Computes the flags of a numbered node; `called` are the nodes that it calls, by id."""
+    """Computes the flags of a numbered node. `called` has the nodes that it calls, by id."""
 
     def __init__(self, node: ir.Node, called: Mapping[str, Interface]) -> None:
         self._node = node
@@ -53,22 +53,22 @@ class TaintAnalysis:
         self._errors_of_failures()
         return Taint(
             self._names,
-            _kept(self._steps),
-            _kept(self._outputs),
-            _kept(self._errors),
-            _kept(self._values),
-            _kept(self._failures),
+            _with_sources(self._steps),
+            _with_sources(self._outputs),
+            _with_sources(self._errors),
+            _with_sources(self._values),
+            _with_sources(self._failures),
         )
 
     def _is_source(self, statement: ir.Request | ir.CallNode) -> bool:
-        """Return whether an answer can be sensitive by itself, whatever the request or call is given."""
+        """Return whether an answer can be sensitive regardless of what the request or call contains."""
         if isinstance(statement, ir.Request):
             return statement.sensitive is not False
         called = self._called[statement.node]
         return bool(called.sensitive) or len(called.taint.sources) > len(called.inputs)
 
     def _errors_of_failures(self) -> None:
-        """Add the codes of called nodes to the declared error that an unhandled failure becomes."""
+        """Add the codes of called nodes to the declared error that unhandled failures become."""
         codes = join(*self._failures.values())
         if codes.sources and can_become_declared(self._node):
             for name in ("error_code", "message"):
@@ -125,7 +125,7 @@ class TaintAnalysis:
         self._steps[statement.name] = flow
 
     def _mark(self, value: ir.Expression, step: str | None = None) -> Flow:
-        """Return the flow of a value that is shown by its index, and note it. A released step has none."""
+        """Record the flow of a value under its index, and return it. A released step has no flow."""
         return self._note(value.index, self._flow(value), step)
 
     def _note(self, index: int, flow: Flow, step: str | None) -> Flow:
@@ -184,9 +184,9 @@ class TaintAnalysis:
             for name in called.taint.sources
         ]
         codes = (called.taint.errors.get("error_code", NO_FLOW), *called.taint.failures.values())
-        self._failures[call.result.index] = Flow(join(*(_renumbered(each, by_source) for each in codes)).sources)
+        self._failures[call.result.index] = Flow(join(*(_renumber(each, by_source) for each in codes)).sources)
         outputs = called.taint.outputs.items()
-        result = record_flow((name, _renumbered(each, by_source)) for name, each in outputs)
+        result = record_flow((name, _renumber(each, by_source)) for name, each in outputs)
         return self._note(call.result.index, result, call.name)
 
     # -- expressions ------------------------------------------------------------------------------
@@ -267,7 +267,7 @@ class TaintAnalysis:
             self._locals[local] = over
 
 
-def _kept(flows: dict[_Key, Flow]) -> dict[_Key, Flow]:
+def _with_sources(flows: dict[_Key, Flow]) -> dict[_Key, Flow]:
     return {key: flow for key, flow in flows.items() if flow.sources}
 
 
@@ -282,10 +282,10 @@ def _has_fields(type_: Type) -> bool:
             return False
 
 
-def _renumbered(flow: Flow, by_source: list[int]) -> Flow:
-    """Return a flow of a called node in the sources of its caller."""
+def _renumber(flow: Flow, by_source: list[int]) -> Flow:
+    """Return a flow of a called node, with the sources of its caller."""
     whole = 0
     for place, bits in enumerate(by_source):
         if flow.whole >> place & 1:
             whole |= bits
-    return join(Flow(whole), record_flow((name, _renumbered(each, by_source)) for name, each in flow.fields))
+    return join(Flow(whole), record_flow((name, _renumber(each, by_source)) for name, each in flow.fields))

@@ -1,4 +1,4 @@
-"""Diagnostics about sensitive values: which outputs are masked, and which values the author released."""
+"""Diagnostics about sensitive values: masked outputs, and values that the author released."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vesper.language.syntax import ast
 
 
 def check_releases(document: ast.Document, scope: Scope, bag: DiagnosticBag) -> None:
-    """Report names under `declassify` that are no step, output or error field."""
+    """Report names under `declassify` that are not a step, output or error field."""
     steps = [each.name for each in (*scope.names.values(), *scope.ended.values()) if each.kind == "step"]
     known = [*steps, *scope.outputs, *(f"error.{name}" for name in scope.errors)]
     for word, _ in document.security.declassified:

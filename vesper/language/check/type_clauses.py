@@ -45,51 +45,54 @@ def value_clauses(
 ) -> list[ir.Clause | None]:
     """Return the clauses that the declared types in a type text put on a value.
 
-    The value has the type of the text, or is an optional or array of it.
+    The value has the type of the text, or is an optional or an array of that type.
     """
-    clauses = _Clauses(types, checker)
+    clauses = _ClauseBuilder(types, checker)
     held = _TypedValue(value, shown)
     if not types.has_constraints(text):
         return []
     if value.type == types.resolve(text):
-        return clauses.within(held, text)
+        return clauses.build(held, text)
     match value.type:
         case OptionalOf(inner):
-            return clauses.unless_null(held, inner, text)
+            return clauses.optional_clauses(held, inner, text)
         case ArrayOf():
-            return clauses.of_all(held, ("item",), 0, text)
+            return clauses.item_clauses(held, ("item",), 0, text)
         case _:
             raise AssertionError(f"{value.type} holds nothing of the type that its text names")
 
 
-class _Clauses:
+class _ClauseBuilder:
     """Builds clauses along a type text, from the innermost type outwards."""
 
     def __init__(self, types: TypeResolver, checker: ExpressionChecker) -> None:
         self._types = types
         self._checker = checker
 
-    def within(self, held: _TypedValue, text: ast.TypeText) -> list[ir.Clause | None]:
+    def build(self, held: _TypedValue, text: ast.TypeText) -> list[ir.Clause | None]:
         library = self._types.library_of(text)
         if library is not None:
-            return self._of_library(held, text, library)
+            return self._library_clauses(held, text, library)
         declared = self._types.declaration(text)
         if isinstance(declared, ast.NamedType):
-            return [*self.within(held, declared.type), *(self._own(held, each) for each in declared.constraints)]
+            return [*self.build(held, declared.type), *(self._own_clause(held, each) for each in declared.constraints)]
         if declared is not None:
-            return self._of_record(held, declared)
+            return self._record_clauses(held, declared)
         if isinstance(text, ast.TypeApplied):
-            return self._of_applied(held, text)
+            return self._applied_clauses(held, text)
         return []
 
-    def _of_library(self, held: _TypedValue, text: ast.TypeText, library: Library) -> list[ir.Clause | None]:
-        """Return the clauses of a library's type, checked among its definitions, at the place of the value."""
+    def _library_clauses(self, held: _TypedValue, text: ast.TypeText, library: Library) -> list[ir.Clause | None]:
+        """Return the clauses of a library's type, placed at the value.
+
+        They are checked among the definitions of the library.
+        """
         outer = self._checker
         scope = Scope(local_count=outer.scope.local_count)
         checker = ExpressionChecker(scope, DiagnosticBag(library.source), library.types)
         checker.functions = dict(library.functions)
         checker.library_id = library.library_id
-        found = _Clauses(library.types, checker).within(held, text)
+        found = _ClauseBuilder(library.types, checker).build(held, text)
         outer.scope.local_count = scope.local_count
         moved: list[ir.Clause | None] = []
         for clause in found:
@@ -99,14 +102,14 @@ class _Clauses:
             moved.append(replace(clause, holds=relocate(clause.holds, held.value.place)))
         return moved
 
-    def _own(self, held: _TypedValue, constraint: ast.Constraint | ast.Clause) -> ir.Clause | None:
+    def _own_clause(self, held: _TypedValue, constraint: ast.Constraint | ast.Clause) -> ir.Clause | None:
         if isinstance(constraint, ast.Constraint):
             return constraint_clause(constraint, held.value, held.shown, self._checker.bag)
         names = {"value": held.value.type}
         holds = self._checker.over_parts(constraint.holds, lambda _: held.value, names)
         return None if holds is None else ir.Clause(holds, constraint.text)
 
-    def _of_record(self, held: _TypedValue, declared: ast.RecordType) -> list[ir.Clause | None]:
+    def _record_clauses(self, held: _TypedValue, declared: ast.RecordType) -> list[ir.Clause | None]:
         value = held.value
         assert isinstance(value.type, Record)
         fields = dict(value.type.fields)
@@ -114,7 +117,7 @@ class _Clauses:
         for field in declared.fields:
             name = field.name.text
             inner = _TypedValue(ir.Field(value, name, fields[name], value.place), name)
-            found += self.within(inner, field.type)
+            found += self.build(inner, field.type)
 
         def part(name: str) -> ir.Expression:
             return ir.Field(value, name, fields[name], value.place)
@@ -124,24 +127,24 @@ class _Clauses:
             found.append(None if holds is None else ir.Clause(holds, clause.text))
         return found
 
-    def _of_applied(self, held: _TypedValue, text: ast.TypeApplied) -> list[ir.Clause | None]:
+    def _applied_clauses(self, held: _TypedValue, text: ast.TypeApplied) -> list[ir.Clause | None]:
         match held.value.type:
             case OptionalOf(inner):
-                return self.unless_null(held, inner, text.arguments[0])
+                return self.optional_clauses(held, inner, text.arguments[0])
             case ArrayOf() | SetOf():
-                return self.of_all(held, ("item",), 0, text.arguments[0])
+                return self.item_clauses(held, ("item",), 0, text.arguments[0])
             case MapOf():
-                keys = self.of_all(held, ("key",), 0, text.arguments[0])
-                return [*keys, *self.of_all(held, ("key", "item"), 1, text.arguments[1])]
+                keys = self.item_clauses(held, ("key",), 0, text.arguments[0])
+                return [*keys, *self.item_clauses(held, ("key", "item"), 1, text.arguments[1])]
             case _:
                 raise AssertionError(f"{held.value.type} is made of nothing")
 
-    def unless_null(self, held: _TypedValue, inner: Type, text: ast.TypeText) -> list[ir.Clause | None]:
+    def optional_clauses(self, held: _TypedValue, inner: Type, text: ast.TypeText) -> list[ir.Clause | None]:
         """Return each clause of the value as `value IS NULL OR …`."""
         value = held.value
         known = ir.Call("optional.unwrap", (inner,), (value,), inner, value.place)
         found: list[ir.Clause | None] = []
-        for clause in self.within(_TypedValue(known, held.shown), text):
+        for clause in self.build(_TypedValue(known, held.shown), text):
             if clause is None:
                 return [None]
             is_null = ir.Call("optional.is_null", (inner,), (value,), BOOLEAN, clause.holds.place)
@@ -149,7 +152,7 @@ class _Clauses:
             found.append(replace(clause, holds=holds))
         return found
 
-    def of_all(
+    def item_clauses(
         self, held: _TypedValue, names: tuple[str, ...], position: int, text: ast.TypeText
     ) -> list[ir.Clause | None]:
         """Return each clause of the items as a FORALL over the collection."""
@@ -158,7 +161,7 @@ class _Clauses:
         type_ = ir.item_types(value.type)[position]
         item = _TypedValue(ir.Local(numbers[position], names[position], type_, value.place), names[position])
         found: list[ir.Clause | None] = []
-        for clause in self.within(item, text):
+        for clause in self.build(item, text):
             if clause is None:
                 return [None]
             # Clauses share local numbers here; numbering the node gives each `for` its own.

@@ -45,7 +45,7 @@ def is_required(declared: ir.Input) -> bool:
 
 
 def scheduled_names(document: ast.Document) -> tuple[str, ...]:
-    """Return the names of the inputs that `schedule` gives."""
+    """Return the names of the inputs that `schedule` sets."""
     field = document.work.get("schedule")
     inputs = None if field is None else field.get("inputs")
     named = (key.text for key, _ in inputs.entries) if isinstance(inputs, Mapping) else ()
@@ -55,7 +55,7 @@ def scheduled_names(document: ast.Document) -> tuple[str, ...]:
 def check_work(
     document: ast.Document, node: ir.Node, bag: DiagnosticBag, callees: Callees | None = None
 ) -> WorkBindings | None:
-    """Return the checked fields, or None where the node has none of them."""
+    """Return the checked fields. None if the node has none of them."""
     supervisor = document.work.get(SUPERVISOR)
     if supervisor is not None:
         tree = SupervisorChecker(callees or NoCallees(), bag).supervisor(supervisor)
@@ -85,7 +85,7 @@ def check_work(
 
 
 def _report_wait(key: str, field: Fields, settings: tuple[str, ...], node: ir.Node, bag: DiagnosticBag) -> None:
-    """Report settings that end with the first wait of a run: a warning where they never have an effect."""
+    """Report settings that end with the first wait of a run. A warning if they never have an effect, else a note."""
     steps = (each for each in all_statements(node.body) if isinstance(each, ir.Request))
     wait = next((each for each in steps if each.effect_class == "wait"), None)
     if wait is None:
@@ -160,7 +160,7 @@ class _WorkChecker:
             None if entry is None else self._duration(entry, "per"),
             self._priority(field),
             self._duration(field, "debounce"),
-            self._is_true(field, "singleton"),
+            self._read_boolean(field, "singleton"),
             self._count(field, "attempts", _MAX_ATTEMPTS) or QueueField().attempts,
             self._backoff(field),
         )
@@ -246,11 +246,11 @@ class _WorkChecker:
 
     def _count(self, field: Fields, key: str, maximum: int) -> int | None:
         tree = field.get(key)
-        return None if tree is None else self._policies.count(tree, key, maximum)
+        return None if tree is None else self._policies.read_count(tree, key, maximum)
 
     def _duration(self, field: Fields, key: str) -> int | None:
         tree = field.get(key)
-        return None if tree is None else self._policies.duration_us(tree, key)
+        return None if tree is None else self._policies.read_duration_us(tree, key)
 
     def _priority(self, field: Fields) -> int:
         tree = field.get("priority")
@@ -263,7 +263,7 @@ class _WorkChecker:
             self._bag.error(Code.BAD_LITERAL, tree.span, text=str(value), expected=expected)
         return value
 
-    def _is_true(self, field: Fields, key: str) -> bool:
+    def _read_boolean(self, field: Fields, key: str) -> bool:
         tree = field.get(key)
         return tree is not None and read_literal(BOOLEAN, tree, key, self._bag) is True
 

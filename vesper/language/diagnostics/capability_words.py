@@ -1,7 +1,7 @@
-"""Words that name capabilities: their form, what they cover, and the nearest valid word of a mistyped one.
+"""Words for capabilities: their form, their coverage, and the nearest valid word.
 
-Nodes and the configuration use the same words. A word that can match no capability is an error wherever it is read: a
-void `allow` refuses too much, and a void `deny` refuses nothing.
+Nodes and the configuration use these words. A word that can match no capability is an error in every place: a void
+`allow` refuses too much, and a void `deny` refuses nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CLOSE = 2
 
 
 def covers(granted: str, needed: str) -> bool:
-    """Return whether the word covers the capability: itself, or all below `*`."""
+    """Return whether the granted word covers the capability: by equality, or with `*`."""
     return granted in (needed, "*") or (granted.endswith(".*") and needed.startswith(granted[:-1]))
 
 
@@ -35,7 +35,7 @@ def denies(denied: str, needed: str) -> bool:
 
 
 def is_word(word: str, takes_wildcards: bool, takes_prefix: bool) -> bool:
-    """Return whether a word has the form of a capability. Wildcards and prefixes stand above the target."""
+    """Return whether a word has the form of a capability. Wildcards and prefixes replace the target."""
     parts = word.split(".", 2)
     head = ".".join(parts[:2])
     if len(parts) == 3:
@@ -46,7 +46,7 @@ def is_word(word: str, takes_wildcards: bool, takes_prefix: bool) -> bool:
 
 
 def nearest_word(word: str, declared: Iterable[str] = ()) -> str:
-    """Return the nearest valid word: one that a node declares, or this one in a valid form."""
+    """Return the nearest valid word: one that a node declares, or a corrected form."""
     plain = _NO_SIGN.sub("", _DOTS.sub(".", word)).strip(".-")
     plain = plain.lower() if plain.isupper() else plain
     if not plain.strip("*"):
@@ -62,7 +62,7 @@ def nearest_word(word: str, declared: Iterable[str] = ()) -> str:
 
 
 def is_misspelling(word: str, capability: str) -> bool:
-    """Return whether a word that does not match a capability is close enough to be meant as it."""
+    """Return whether a word is so close to a capability that it probably means it."""
     return word.partition(".")[0].lower() == capability.partition(".")[0] and _distance(word, capability) <= _CLOSE
 
 

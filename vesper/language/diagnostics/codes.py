@@ -153,6 +153,11 @@ class Code(Enum):
         "unfed-input",
         "`{name}` cannot come from {source}: {problem}",
     )
+    NAME_AS_TEXT = (
+        "VSP1109",
+        "name-as-text",
+        "`{name}` is text here, and not the value of {what}",
+    )
     NO_RETURN = (
         "VSP1201",
         "no-return",

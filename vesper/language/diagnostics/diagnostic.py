@@ -53,7 +53,7 @@ MAX_HELP = 400
 
 
 class CheckingStopped(Exception):
-    """Checking this file stops here; the bag holds the reason."""
+    """The check of this file stops; the bag holds the reason."""
 
 
 class DiagnosticBag:
@@ -123,7 +123,7 @@ class DiagnosticBag:
         self.error_count = count
 
     def retract_inside(self, spans: Sequence[Span]) -> None:
-        """Drop the errors inside spans that are checked once more, in the place where their author wrote them."""
+        """Drop the errors inside spans. These texts are checked again where their author wrote them."""
         kept = [each for each in self._found if not any(_is_inside(each.primary.span, span) for span in spans)]
         self.error_count -= sum(each.severity is Severity.ERROR for each in self._found) - sum(
             each.severity is Severity.ERROR for each in kept
@@ -142,11 +142,11 @@ class DiagnosticBag:
         return self.error_count > 0
 
     def improve(self, change: Callable[[SourceFile, Diagnostic], Diagnostic]) -> None:
-        """Replace each diagnostic by a more detailed one."""
-        self._found = [change(self.source, diagnostic) for diagnostic in self._found]
+        """Replace each diagnostic by a more detailed one. Equal ones become one."""
+        self._found = list(dict.fromkeys(change(self.source, diagnostic) for diagnostic in self._found))
 
     def sorted(self, notes: bool = False) -> list[Diagnostic]:
-        """Return the diagnostics in file order, notes on request; at one location, in order of discovery."""
+        """Return the diagnostics in file order, notes on request. At one location they are in order of discovery."""
         found = [each for each in self._found if notes or each.severity is not Severity.NOTE]
         return sorted(found, key=lambda diagnostic: diagnostic.primary.span.start)
 

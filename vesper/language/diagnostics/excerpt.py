@@ -30,7 +30,7 @@ def render_excerpt(
             if number != last_line:
                 if last_line is not None and number > last_line + 1:
                     out.append("...")
-                out.append(f"{number:>{len(gutter)}} | {visible(source.line_text(number))}".rstrip())
+                out.append(f"{number:>{len(gutter)}} | {display_line(source.line_text(number))}".rstrip())
                 last_line = number
             out.append(f"{gutter} | {_underline(source, label, sign)}".rstrip())
     if footer:
@@ -42,10 +42,10 @@ def render_excerpt(
 def _underline(source: SourceFile, label: Label, sign: str) -> str:
     line, column = source.position(label.span.start)
     text = source.line_text(line)
-    before = display_width(visible(text[: column - 1]))
+    before = display_width(display_line(text[: column - 1]))
     # A span over several lines is underlined to the end of its first.
     pointed_at = text[column - 1 : column - 1 + label.span.end - label.span.start].rstrip()
-    width = max(1, display_width(visible(pointed_at)))
+    width = max(1, display_width(display_line(pointed_at)))
     return f"{' ' * min(before, _MAX_COLUMNS)}{sign * min(width, _MAX_COLUMNS)} {label.text}"
 
 
@@ -62,7 +62,7 @@ def _columns(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
 
 
-def visible(text: str) -> str:
+def display_line(text: str) -> str:
     """Return a line for display: tabs widened, control characters escaped, very long lines cut."""
     shown = "".join(
         " " * _TAB_WIDTH if character == "\t" else character if character.isprintable() else f"\\u{ord(character):04x}"

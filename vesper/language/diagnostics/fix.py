@@ -1,4 +1,4 @@
-"""Fixes as data: spans and their replacements. Nothing here decides or writes."""
+"""Fixes as data: spans and their replacements. This module decides and writes nothing."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class Fix:
 
 
 def apply_edits(text: str, edits: Iterable[Edit]) -> str:
-    """Return the text after all edits; duplicates count once. Edits must not overlap."""
+    """Return the text after all edits. Equal edits are applied once, and others must not overlap."""
     parts: list[str] = []
     position = 0
-    for edit in _in_order(edits):
+    for edit in _sort_edits(edits):
         assert edit.span.start >= position, "the edits overlap"
         parts += [text[position : edit.span.start], edit.replacement]
         position = edit.span.end
@@ -50,12 +50,12 @@ def apply_edits(text: str, edits: Iterable[Edit]) -> str:
 def can_be_applied_together(edits: Iterable[Edit]) -> bool:
     """Return whether no two different edits touch the same characters."""
     position = -1
-    for edit in _in_order(edits):
+    for edit in _sort_edits(edits):
         if edit.span.start < position or (edit.span.start == edit.span.end == position):
             return False
         position = edit.span.end
     return True
 
 
-def _in_order(edits: Iterable[Edit]) -> list[Edit]:
+def _sort_edits(edits: Iterable[Edit]) -> list[Edit]:
     return sorted(set(edits), key=lambda edit: (edit.span.start, edit.span.end, edit.replacement))

@@ -70,7 +70,7 @@ class SourceFile:
     def character(self, offset: int) -> Span:
         """Return the span of the character at an offset.
 
-        Beyond the end it is the last character, in an empty file nothing.
+        At the end of the text it is the last character; in an empty file it is empty.
         """
         start = max(0, min(offset, len(self.text) - 1))
         return Span(start, min(start + 1, len(self.text)))

@@ -10,9 +10,9 @@ _MAX_WORK = 20_000
 
 
 def suggestions(word: str, candidates: Iterable[str]) -> list[str]:
-    """Return the candidates within a third of the word's length in edits, closest first.
+    """Return the close candidates, closest first.
 
-    A single letter has no suggestions.
+    A candidate is within a third of the word's length in edits; a single letter has no suggestions.
     """
     limit = max(1, len(word) // 3) if len(word) > 1 else 0
     ranked: list[tuple[int, str]] = []
@@ -31,6 +31,18 @@ def did_you_mean(word: str, candidates: Iterable[str]) -> str | None:
     """Return a help line, or None when no candidate is close."""
     found = suggestions(word, candidates)
     return f"did you mean {' or '.join(f'`{name}`' for name in found)}?" if found else None
+
+
+def did_you_mean_node(word: str, candidates: Iterable[str]) -> str | None:
+    """Return a help line with close names of nodes, else with at most two that contain the word as a part."""
+    names = list(dict.fromkeys(candidates))
+    part = f"_{re.sub(r'_v[0-9]+$', '', word.lower())}_"
+    inside = [name for name in names if len(part) > 3 and part in f"_{name}_"]
+    longer = [name for name in inside if not any(name.startswith(f"{other}_v") for other in inside)]
+    longer = sorted(longer, key=lambda name: (f"_{name}_".find(part), len(name), name))[:2]
+    return did_you_mean(word, names) or (
+        f"did you mean {' or '.join(f'`{name}`' for name in longer)}?" if longer else None
+    )
 
 
 def single_suggestion(help_line: str | None) -> str | None:

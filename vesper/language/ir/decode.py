@@ -63,13 +63,13 @@ from vesper.values.types import (
 
 
 class IrError(ValueError):
-    """The bytes are no canonical IR document of this version."""
+    """An error in bytes that are not a canonical IR document of this version."""
 
 
 def decode(data: bytes) -> Node:
-    """Return the node of bytes written by `encode`, or raise `IrError`.
+    """Return the node of bytes written by `encode`.
 
-    Types are trusted; only engines verify documents from elsewhere.
+    Raises `IrError` for other bytes. Types are trusted; only engines verify documents from elsewhere.
     """
     try:
         document = json.loads(data)
@@ -275,7 +275,7 @@ class _Reader:
         )
 
     def _step_type(self, name: str) -> Type:
-        """Return the type of a step's value; its parts are in the table by then."""
+        """Return the type of a step's value. The table already contains its parts."""
         if ("step", name) not in self._types:
             kind, body = self._steps[name]
             self._types["step", name] = self._value_type(kind, body)

@@ -132,7 +132,7 @@ def _size_of_types(expressions: list[Expression]) -> int:
 
 
 def _with_list(form: dict[str, Any], name: str, items: list[str]) -> str:
-    """Return the canonical text of an object with one more member of encoded items."""
+    """Return the canonical text of an object with an additional member of encoded items."""
     before = _encode_json({key: value for key, value in form.items() if key < name})
     after = _encode_json({key: value for key, value in form.items() if key > name})
     assert before != "{}" != after, "commas are needed on both sides"
@@ -144,11 +144,12 @@ def _semantics(node: Node, expressions: list[Expression]) -> str:
         "node_id": node.node_id,
         "type": node.type,
         "inputs": [
-            _declared(i) | ({} if i.default is None else {"default": to_json(i.type, i.default)}) for i in node.inputs
+            _declaration_form(i) | ({} if i.default is None else {"default": to_json(i.type, i.default)})
+            for i in node.inputs
         ],
         "outputs": {
-            "success": [_declared(o) for o in node.outputs],
-            "error": [_declared(o) for o in node.errors],
+            "success": [_declaration_form(o) for o in node.outputs],
+            "error": [_declaration_form(o) for o in node.errors],
         },
         "machines": [machine_to_json(machine) for machine in node.machines],
         "calls": [callee_to_json(callee) for callee in node.calls],
@@ -167,7 +168,7 @@ def _semantics(node: Node, expressions: list[Expression]) -> str:
     return _with_list(form, "expressions", [_expression(expression) for expression in expressions])
 
 
-def _declared(each: Input | Output) -> dict[str, object]:
+def _declaration_form(each: Input | Output) -> dict[str, object]:
     return field_to_json(each.name, each.type, record_of((each,)).outside)
 
 
@@ -265,12 +266,12 @@ def _source(node: Node, expressions: list[Expression]) -> str:
 
 
 def _parameter_use(use: ParameterUse) -> dict[str, Any]:
-    entries = [{"since": since} | _if_given("reference", reference) for since, reference in use.entries]
-    given = _if_given("unit", use.unit) | _if_given("reference", use.reference)
+    entries = [{"since": since} | _optional_member("reference", reference) for since, reference in use.entries]
+    given = _optional_member("unit", use.unit) | _optional_member("reference", use.reference)
     return {"name": use.name, "at": use.at, "entries": entries, **given}
 
 
-def _if_given(name: str, value: str | None) -> dict[str, str]:
+def _optional_member(name: str, value: str | None) -> dict[str, str]:
     return {} if value is None else {name: value}
 
 

@@ -1,4 +1,4 @@
-"""Failure codes of statements: the codes that `on_error` may name and that become declared errors."""
+"""Failure codes of statements, which `on_error` may name and which become declared errors."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def possible_codes(statement: ir.Statement, callees: dict[str, frozenset[str]]) 
     found = own_codes(statement, callees.get(statement.node, ()) if isinstance(statement, ir.CallNode) else ())
     for block in own_blocks(statement):
         found |= possible_codes_in(block, callees)
-    left = {code for code in found if not any(handles(h, code) and _ends(h) for h in handlers)}
+    left = {code for code in found if not any(handles(h, code) and _ends_failure(h) for h in handlers)}
     for handler in handlers:
         left |= possible_codes_in(handler.body, callees)
         if handler.value is not None:
@@ -103,7 +103,7 @@ def possible_codes_in(block: ir.Block, callees: dict[str, frozenset[str]]) -> se
     return set().union(*(possible_codes(statement, callees) for statement in block))
 
 
-def _ends(handler: ir.Handler) -> bool:
+def _ends_failure(handler: ir.Handler) -> bool:
     """Return whether the failure ends in the handler."""
     return handler.value is not None or leaves(handler.body)
 
@@ -116,7 +116,7 @@ def is_code(text: str) -> bool:
 def can_become_declared(node: ir.Node) -> bool:
     """Return whether a failure can become a declared error.
 
-    That requires that only `message` and optional fields exist.
+    This requires that the error has no fields but `message` and optional ones.
     """
     return bool(node.errors) and all(
         isinstance(each.type, OptionalOf) or (each.name == "message" and each.type == STRING)
@@ -137,6 +137,6 @@ def declared_failures(node: ir.Node) -> tuple[str, ...]:
 
 
 def callee_codes(callee: ir.Callee) -> set[str]:
-    """Return the codes of a call by its interface. Those are the declared errors and every run-time code."""
+    """Return the codes of a call: the callee's declared errors and every run-time code."""
     declared = callee.error[0][1].members if callee.error and isinstance(callee.error[0][1], Enum) else ()
     return {*declared, *(code.value for code in ErrorCode)}

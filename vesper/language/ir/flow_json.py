@@ -49,11 +49,11 @@ def _statement(statement: Statement) -> dict[str, Any]:
             return {"require": {"holds": clause.holds.index}}
         case Branch():
             arms = [
-                {"when": arm.when.index, "body": block_to_json(arm.body)} | _maybe("value", arm.value)
+                {"when": arm.when.index, "body": block_to_json(arm.body)} | _optional_part("value", arm.value)
                 for arm in statement.arms
             ]
             form: dict[str, Any] = {"name": statement.name, "arms": arms, "else": block_to_json(statement.otherwise)}
-            form |= _maybe("otherwise", statement.otherwise_value)
+            form |= _optional_part("otherwise", statement.otherwise_value)
             return {"branch": form | _handlers(statement.handlers)}
         case Loop():
             return {"loop": _loop(statement)}
@@ -72,7 +72,7 @@ def _statement(statement: Statement) -> dict[str, Any]:
             }
             if statement.sensitive is not False:
                 form["sensitive"] = statement.sensitive if statement.sensitive is True else list(statement.sensitive)
-            return {"request": form | _maybe("key", statement.key) | _handlers(statement.handlers)}
+            return {"request": form | _optional_part("key", statement.key) | _handlers(statement.handlers)}
         case CallNode():
             form = {
                 "name": statement.name,
@@ -101,7 +101,7 @@ def _loop(loop: Loop) -> dict[str, Any]:
         ("collect", loop.collect),
         ("stop_when", loop.stop_when),
     ):
-        form |= _maybe(name, part)
+        form |= _optional_part(name, part)
     if loop.in_flight is not None:
         form["in_flight"] = loop.in_flight
     return form | _handlers(loop.handlers)
@@ -110,7 +110,7 @@ def _loop(loop: Loop) -> dict[str, Any]:
 def _handlers(handlers: tuple[Handler, ...]) -> dict[str, Any]:
     return {
         "handlers": [
-            {"codes": list(each.codes), "body": block_to_json(each.body)} | _maybe("value", each.value)
+            {"codes": list(each.codes), "body": block_to_json(each.body)} | _optional_part("value", each.value)
             for each in handlers
         ]
     }
@@ -120,7 +120,7 @@ def _named_values(values: tuple[tuple[str, Expression], ...]) -> list[dict[str, 
     return [{"name": name, "value": value.index} for name, value in values]
 
 
-def _maybe(key: str, expression: Expression | None) -> dict[str, Any]:
+def _optional_part(key: str, expression: Expression | None) -> dict[str, Any]:
     return {} if expression is None else {key: expression.index}
 
 
@@ -197,14 +197,14 @@ class FlowReader:
                 return Require(Clause(self._table[index], self._source["clauses"][str(index)]))
             case "branch":
                 arms = tuple(
-                    Arm(self._table[arm["when"]], self.block(arm["body"]), self._maybe(arm, "value"))
+                    Arm(self._table[arm["when"]], self.block(arm["body"]), self._optional_part(arm, "value"))
                     for arm in body["arms"]
                 )
                 return Branch(
                     body["name"],
                     arms,
                     self.block(body["else"]),
-                    self._maybe(body, "otherwise"),
+                    self._optional_part(body, "otherwise"),
                     self._place(body),
                     self._handlers(body),
                 )
@@ -218,7 +218,7 @@ class FlowReader:
                     body["name"],
                     body["effect"],
                     body["class"],
-                    self._maybe(body, "key"),
+                    self._optional_part(body, "key"),
                     body["fixed"],
                     self._named_values(body["arguments"]),
                     self._table[body["result"]],
@@ -246,15 +246,15 @@ class FlowReader:
             body["name"],
             numbers,
             tuple(self._source["locals"][number] for number in numbers),
-            self._maybe(body, "over"),
-            self._maybe(body, "where"),
-            self._maybe(body, "while"),
+            self._optional_part(body, "over"),
+            self._optional_part(body, "where"),
+            self._optional_part(body, "while"),
             body["max"],
             tuple(LoopState(each["local"], each["name"], self._table[each["value"]]) for each in body["state"]),
             self.block(body["body"]),
-            self._maybe(body, "collect"),
+            self._optional_part(body, "collect"),
             tuple((each["local"], self._table[each["value"]]) for each in body["next"]),
-            self._maybe(body, "stop_when"),
+            self._optional_part(body, "stop_when"),
             self._place(body),
             self._handlers(body),
             body.get("in_flight"),
@@ -265,14 +265,14 @@ class FlowReader:
 
     def _handlers(self, body: dict[str, Any]) -> tuple[Handler, ...]:
         return tuple(
-            Handler(tuple(each["codes"]), self.block(each["body"]), self._maybe(each, "value"))
+            Handler(tuple(each["codes"]), self.block(each["body"]), self._optional_part(each, "value"))
             for each in body["handlers"]
         )
 
     def _named_values(self, forms: list[dict[str, Any]]) -> tuple[tuple[str, Expression], ...]:
         return tuple((each["name"], self._table[each["value"]]) for each in forms)
 
-    def _maybe(self, body: dict[str, Any], key: str) -> Expression | None:
+    def _optional_part(self, body: dict[str, Any], key: str) -> Expression | None:
         return self._table[body[key]] if key in body else None
 
 

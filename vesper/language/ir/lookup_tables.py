@@ -1,7 +1,7 @@
-"""Tables of IR documents: their canonical text, their hash, and their rows as kernels read them.
+"""Tables of IR documents: their canonical text, their hash, and their rows for kernels.
 
-A table is kept beside the semantics of its node and known by its hash, so that documents stay small to compare and the
-semantic hash covers every row.
+A table is stored beside the semantics of its node under its hash. So documents are quick to compare, and the semantic
+hash covers every row.
 """
 
 from __future__ import annotations
@@ -25,14 +25,17 @@ canonical_text = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table by its hash, and its canonical text."""
+    """A table: its hash and its canonical text."""
 
     hash: str
     text: str
 
 
 def table_of(keys: Record, results: Record, rows: Iterable[str]) -> Table:
-    """Return the table of rows in their canonical text: cells, each null, a test or a list of tests, and results."""
+    """Return the table of rows in canonical text.
+
+    A row has cells and results; a cell is null, a test or a list of tests.
+    """
     types = f'"keys":{canonical_text(type_to_json(keys))},"results":{canonical_text(type_to_json(results))}'
     text = f'{{{types},"rows":[{",".join(rows)}]}}'
     return Table(hashlib.sha256(text.encode()).hexdigest(), text)

@@ -1,4 +1,4 @@
-"""Which values of a loop are new, and which memory they take (docs/spec/limits.md, "Memory").
+"""New values of a loop, and the memory that they take (docs/spec/limits.md, "Memory").
 
 A plan (`vesper.values.prices`) selects the parts of a value that are new since a scope began: a round of a loop. Names
 that were bound before refer to older values.
@@ -62,7 +62,7 @@ _UNBOUNDED = 2**40
 
 
 class Planner:
-    """Find the new parts of values within one scope."""
+    """Finds the new parts of values within one scope."""
 
     def __init__(self, plan_apply: Plan = FRESH) -> None:
         self.plan_apply = plan_apply
@@ -111,9 +111,9 @@ class Planner:
         spec = OPERATIONS[call.op]
         of_parameter: Plan = KEPT
         for argument, (_, declared) in zip(call.args, spec.params, strict=False):
-            if _mentions_parameter(_declared(declared)) and self.plan(argument) is not KEPT:
+            if _mentions_parameter(_parse_type(declared)) and self.plan(argument) is not KEPT:
                 of_parameter = FRESH
-        return plan_of_result(_declared(spec.returns), of_parameter)
+        return plan_of_result(_parse_type(spec.returns), of_parameter)
 
     def _plan_for(self, loop: ir.For, item: Plan) -> Plan:
         match loop.kind:
@@ -176,7 +176,7 @@ class Planner:
 
 
 def join(left: Plan, right: Plan) -> Plan:
-    """Return the plan of a value that is one of two."""
+    """Return the plan of a value that has one of two plans."""
     if left is KEPT:
         return right
     if right is KEPT:
@@ -196,7 +196,7 @@ def join_all(plans: Iterable[Plan]) -> Plan:
 
 
 def price_item(loop: ir.For) -> ItemPrice | None:
-    """Return the price of each item that a `for` keeps; None where it keeps none."""
+    """Return the price of each item that a `for` keeps. None if it keeps none."""
     if loop.kind in ("take_while", "drop_while"):
         return SLOT_BYTES
     place = _PLACES.get(loop.kind)
@@ -210,17 +210,17 @@ def price_key(loop: ir.For) -> ItemPrice:
 
 
 def price_new(planner: Planner, value: ir.Expression, place: int) -> ItemPrice:
-    """Return the price of a value that a round hands on, with that of its place."""
+    """Return the price of a value that a round passes on, with its place."""
     return _price(value.type, planner.plan(value), place)
 
 
 def price_fold(fold: ir.For) -> ItemPrice | None:
-    """Return the price of the state of a fold; None where it is fixed."""
-    return _varying(_price(fold.value.type, Planner().plan_state(fold, KEPT), 0))
+    """Return the price of the state of a fold. None if it is fixed."""
+    return _price_unless_fixed(_price(fold.value.type, Planner().plan_state(fold, KEPT), 0))
 
 
 def price_states(loop: ir.Loop) -> list[ItemPrice]:
-    """Return the prices of the state of a loop; none where all are fixed."""
+    """Return the prices of the state of a loop. Empty if all are fixed."""
     planner = Planner()
     nexts = dict(loop.next)
     plans: list[Plan] = [KEPT for _ in loop.state]
@@ -239,11 +239,11 @@ def price_states(loop: ir.Loop) -> list[ItemPrice]:
 
 
 def price_function(function: ir.Function) -> ItemPrice | None:
-    """Return the price of the value that a call of a recursive function made; None where it is fixed.
+    """Return the price of the value that a recursive call created.
 
-    The values of inner calls are older: those calls paid for them.
+    None if it is fixed. The values of inner calls are older: those calls paid for them.
     """
-    return _varying(_price(function.returns, Planner(KEPT).plan(function.value), 0))
+    return _price_unless_fixed(_price(function.returns, Planner(KEPT).plan(function.value), 0))
 
 
 def price_collected(loop: ir.Loop) -> ItemPrice:
@@ -274,7 +274,7 @@ def _takes_memory(expression: ir.Expression) -> bool:
             return True
         case ir.Call(op=op):
             spec = OPERATIONS[op]
-            returns = _declared(spec.returns)
+            returns = _parse_type(spec.returns)
             is_varying = not isinstance(price_of(returns, plan_of_result(returns, KEPT)), int)
             return op in CONVERSIONS or (bool(spec.work) and is_varying)
         case _:
@@ -282,7 +282,7 @@ def _takes_memory(expression: ir.Expression) -> bool:
 
 
 def max_price(price: ItemPrice) -> int:
-    """Return the most that a value of this price takes, if no call of its node was large."""
+    """Return the maximum for a value of this price. It holds if no call of its node was large."""
     if isinstance(price, int):
         return price
     fixed, type_, plan = price
@@ -310,12 +310,12 @@ def _price(type_: Type, plan: Plan, place: int) -> ItemPrice:
     return place + price if isinstance(price, int) else (place, type_text(type_, has_outside=False), plan)
 
 
-def _varying(price: ItemPrice) -> ItemPrice | None:
+def _price_unless_fixed(price: ItemPrice) -> ItemPrice | None:
     return None if isinstance(price, int) else price
 
 
 @cache
-def _declared(text: str) -> Type:
+def _parse_type(text: str) -> Type:
     return declared_type(text)
 
 

@@ -164,7 +164,7 @@ class Local:
 
 @dataclass(frozen=True, slots=True)
 class ParameterUse:
-    """A use of a parameter, for explanations: its name, unit and source, and the dates of its values."""
+    """A use of a parameter, for explanations: its name, unit, source and dates."""
 
     name: str
     unit: str | None
@@ -300,7 +300,7 @@ REF_KINDS = ("input", "constant", "step", "output", "error")
 
 
 def item_types(collection: Type) -> tuple[Type, ...]:
-    """Return the item type of a collection, or the key and value types of a map."""
+    """Return the types of a collection's items. A map has two: of its keys and of its values."""
     match collection:
         case ArrayOf(element) | SetOf(element):
             return (element,)
@@ -479,7 +479,7 @@ class Node:
 
     @property
     def declared_inputs(self) -> list[tuple[str, Type, Value | Absence]]:
-        """The inputs as their reader takes them: name, type and default."""
+        """The inputs in the form that readers of inputs take: name, type and default."""
         flagged = self.flagged
         return [
             (each.name, each.type, Absence(flagged[each.name]) if each.name in flagged else each.default)
@@ -488,7 +488,7 @@ class Node:
 
     @property
     def flagged(self) -> dict[str, str]:
-        """The inputs that are flags, each with the input whose absence it states."""
+        """The inputs that are flags, each with the input whose absence it shows."""
         return {each.flag: each.name for each in self.inputs if each.flag is not None}
 
     def is_pure(self) -> bool:
@@ -648,9 +648,10 @@ def number_expressions(node: Node, names: Mapping[str, str] | None = None) -> No
 
 
 def mentioned_refs(clause: Clause) -> tuple[Ref, ...]:
-    """Return the names that a broken clause shows, once each in order of first mention. Large constants are left out.
+    """Return the names that a broken clause shows, once each in order of first mention.
 
-    Where an input and an output share a name, the output is shown at the position of the first.
+    Large constants are left out. If an input and an output share a name, only the output is shown, at the position of
+    the first.
     """
     found: dict[str, Ref] = {}
     for expression in walk(clause.holds):

@@ -1,4 +1,4 @@
-"""Recursive functions of a node: which call each other, which are called at all, and how deep calls get."""
+"""Recursive functions of a node: their groups, which are called, and the depth of calls."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_FRAMES = 2_000
 
 
 def called_functions(root: ir.Expression) -> set[str]:
-    """Return the functions that an expression calls itself."""
+    """Return the functions that an expression calls directly."""
     return {each.function for each in ir.walk(root) if isinstance(each, ir.Apply)}
 
 
@@ -27,7 +27,7 @@ def reachable_functions(node: ir.Node) -> tuple[ir.Function, ...]:
 
 
 def groups_of(functions: Sequence[ir.Function]) -> dict[str, int]:
-    """Return a number for each function. Functions that call each other have the same one."""
+    """Return a group number for each function. Functions that call each other are in one group."""
     calls = {each.name: called_functions(each.value) for each in functions}
     reached = {name: _closure(called, calls) for name, called in calls.items()}
     groups: dict[str, int] = {}
@@ -39,7 +39,7 @@ def groups_of(functions: Sequence[ir.Function]) -> dict[str, int]:
 
 
 def count_frames(functions: Sequence[ir.Function]) -> int:
-    """Return how many frames can be active at once: calls, and each `for` that waits for a call inside it."""
+    """Return the maximum number of active frames. A frame is a call, or a `for` around one."""
     groups = groups_of(functions)
     deepest: dict[int, int] = {}
     for each in functions:
@@ -50,7 +50,7 @@ def count_frames(functions: Sequence[ir.Function]) -> int:
 
 
 def _loops_around_calls(root: ir.Expression) -> int:
-    """Return the most `for` around one call in an expression."""
+    """Return the maximum number of `for` around one call in an expression."""
     found = 0
     waiting = [(root, 0)]
     while waiting:

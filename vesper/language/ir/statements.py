@@ -74,7 +74,7 @@ class Arm:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """The first arm whose condition holds, or `otherwise`."""
+    """A statement that executes its first arm whose condition holds, or `otherwise`."""
 
     name: str
     arms: tuple[Arm, ...]
@@ -348,7 +348,7 @@ class Rebuilder:
             case Branch():
                 arms = tuple([self._arm(arm, bound) for arm in statement.arms])
                 otherwise = self.block(statement.otherwise, bound)
-                last = self._maybe(statement.otherwise_value, bound)
+                last = self._rebuild_optional(statement.otherwise_value, bound)
                 handlers = self._handlers(statement.handlers, bound)
                 return replace(statement, arms=arms, otherwise=otherwise, otherwise_value=last, handlers=handlers)
             case Loop():
@@ -357,7 +357,7 @@ class Rebuilder:
                 members = tuple([self.block(member, bound) for member in statement.members])
                 return replace(statement, members=members, handlers=self._handlers(statement.handlers, bound))
             case Request():
-                key = self._maybe(statement.key, bound)
+                key = self._rebuild_optional(statement.key, bound)
                 arguments = self._named_values(statement.arguments, bound)
                 result = self._expression(statement.result, bound)
                 handlers = self._handlers(statement.handlers, bound)
@@ -370,15 +370,15 @@ class Rebuilder:
                 )
 
     def _loop(self, loop: Loop, bound: Bound) -> Loop:
-        over = self._maybe(loop.over, bound)
+        over = self._rebuild_optional(loop.over, bound)
         values = [self._expression(each.value, bound) for each in loop.state]
         inner = bound | {local: self._new_local() for local in loop.locals}
         inner |= {each.local: self._new_local() for each in loop.state}
-        where, condition = self._maybe(loop.where, inner), self._maybe(loop.condition, inner)
+        where, condition = self._rebuild_optional(loop.where, inner), self._rebuild_optional(loop.condition, inner)
         body = self.block(loop.body, inner)
-        collect = self._maybe(loop.collect, inner)
+        collect = self._rebuild_optional(loop.collect, inner)
         next_ = tuple([(inner[local], self._expression(value, inner)) for local, value in loop.next])
-        stop_when = self._maybe(loop.stop_when, inner)
+        stop_when = self._rebuild_optional(loop.stop_when, inner)
         return replace(
             loop,
             locals=tuple(inner[local] for local in loop.locals),
@@ -395,15 +395,17 @@ class Rebuilder:
 
     def _arm(self, arm: Arm, bound: Bound) -> Arm:
         when = self._expression(arm.when, bound)
-        return Arm(when, self.block(arm.body, bound), self._maybe(arm.value, bound))
+        return Arm(when, self.block(arm.body, bound), self._rebuild_optional(arm.value, bound))
 
     def _handlers(self, handlers: tuple[Handler, ...], bound: Bound) -> tuple[Handler, ...]:
-        return tuple([replace(h, body=self.block(h.body, bound), value=self._maybe(h.value, bound)) for h in handlers])
+        return tuple(
+            [replace(h, body=self.block(h.body, bound), value=self._rebuild_optional(h.value, bound)) for h in handlers]
+        )
 
     def _named_values(
         self, values: tuple[tuple[str, Expression], ...], bound: Bound
     ) -> tuple[tuple[str, Expression], ...]:
         return tuple([(name, self._expression(value, bound)) for name, value in values])
 
-    def _maybe(self, expression: Expression | None, bound: Bound) -> Expression | None:
+    def _rebuild_optional(self, expression: Expression | None, bound: Bound) -> Expression | None:
         return None if expression is None else self._expression(expression, bound)

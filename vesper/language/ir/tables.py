@@ -1,4 +1,7 @@
-"""Where decision tables are in the expressions of a node, for explanations. Part of the source, so not hashed."""
+"""Locations of decision tables in the expressions of a node, for explanations.
+
+They belong to the source, so they are not hashed.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class RowSource:
-    """A row: the indices of its condition and its result, and what its author wrote."""
+    """A row: the indices of its condition and its result, and its text."""
 
     when: int | None
     """Index of the condition; None for the default row, and for a last row that the rows above imply."""
@@ -22,7 +25,7 @@ class RowSource:
 
 @dataclass(frozen=True, slots=True)
 class TableSource:
-    """A table by the name of its step, table or function."""
+    """A table, with the name of its step, table or function."""
 
     name: str
     hit: str

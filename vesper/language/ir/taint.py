@@ -1,4 +1,4 @@
-"""Taint flags of a node: the sources that each of its values was computed from (docs/spec/ir.md, Taint).
+"""Taint flags of a node: the sources of each value (docs/spec/ir.md, Taint).
 
 A source is an input, or a request or call whose answer is sensitive. Flags hold sources instead of a yes or no, so
 that a caller's inputs decide about a called node's values without a second analysis.
@@ -58,7 +58,7 @@ def _flow(whole: int, fields: Mapping[str, Flow]) -> Flow:
 
 
 def join(*flows: Flow) -> Flow:
-    """Return the flow of a value that may be any of these."""
+    """Return the flow of a value that has any of these flows."""
     known = [each for each in flows if each is not NO_FLOW]
     if not known:
         return NO_FLOW
@@ -91,13 +91,13 @@ class Taint:
     """By index of a call's result: the code that the called node fails with."""
 
     def bits(self, names: Iterable[str]) -> int:
-        """Return the bits of these sources; a name that is no source has none."""
+        """Return the bits of these sources. Other names have no bit."""
         wanted = set(names)
         return sum(1 << place for place, name in enumerate(self.sources) if name in wanted)
 
 
 def active_sources(node: Node, taint: Taint, tainted: Iterable[str] = ()) -> int:
-    """Return the sources that are sensitive in an execution; `tainted` are inputs that a caller taints."""
+    """Return the sources that are sensitive in an execution. `tainted` are the inputs that a caller taints."""
     clear = {each.name for each in node.inputs}.difference(node.grants.sensitive, tainted)
     return taint.bits(name for name in taint.sources if name not in clear)
 

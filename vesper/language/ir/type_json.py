@@ -32,7 +32,7 @@ def type_to_json(type_: Type) -> object:
 
 
 def field_to_json(name: str, type_: Type, outside: Outside | None = None) -> dict[str, object]:
-    """Return the JSON form of a named type: a field of a record, an input or an output."""
+    """Return the JSON form of a field, an input or an output."""
     form: dict[str, object] = {"name": name, "type": type_to_json(type_)}
     if outside is None:
         return form

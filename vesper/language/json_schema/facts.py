@@ -1,7 +1,7 @@
 """Bounds, lengths and patterns that clauses of a node put on single values.
 
-Reads constraints, preconditions and postconditions in the IR. A clause over several values gives nothing: the service
-checks it, and no schema can.
+Reads constraints, preconditions and postconditions in the IR. A clause over several values gives no facts, because no
+schema can express it; the service checks it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FLIPPED = {
 
 @dataclass(slots=True)
 class Facts:
-    """What holds for every value at one path."""
+    """The bounds, lengths and patterns of the values at one path."""
 
     low: Decimal | None = None
     high: Decimal | None = None

@@ -1,4 +1,4 @@
-"""Patterns of JSON Schema: of texts that are values of a type, of decimals in a range, and of Vesper's own patterns."""
+"""Patterns of JSON Schema: for texts of values, decimals in a range, and Vesper's patterns."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _SYNTAX = r"^$\.*+?()[]{}|/"
 def decimal_pattern(facts: Facts) -> str:
     """Return a pattern of texts of decimals within bounds.
 
-    Every text that matches is accepted. Within bounds, texts with an exponent, a plus or leading zeros are accepted
-    too and do not match. Between bounds without a whole number between them only the bounds match, or any decimal.
+    The service accepts every text that matches. It also accepts texts with an exponent, a plus or leading zeros, which
+    do not match. If no whole number lies between the bounds, only the bounds match, or any decimal.
     """
     low, high = facts.low, facts.high
     if low is None and high is None:
@@ -45,7 +45,7 @@ def decimal_pattern(facts: Facts) -> str:
         is_open = facts.is_low_open and low is not None and low >= 0
         parts += _magnitudes(max(low or Decimal(0), Decimal(0)), is_open, high, facts.is_high_open)
     elif high == 0 and not facts.is_high_open:
-        parts.append(_exactly(high))
+        parts.append(_exact_pattern(high))
     if low is None or low < 0:
         is_open = high is None or high >= 0 or facts.is_high_open
         nearest = Decimal(0) if high is None or high > 0 else -high
@@ -58,19 +58,19 @@ def decimal_pattern(facts: Facts) -> str:
 def _magnitudes(low: Decimal, is_low_open: bool, high: Decimal | None, is_high_open: bool) -> list[str]:
     """Return patterns of decimals without a sign from `low` to `high`."""
     edges = [(low, is_low_open), *([] if high is None else [(high, is_high_open)])]
-    parts = [_exactly(each) for each, is_open in edges if not is_open]
+    parts = [_exact_pattern(each) for each, is_open in edges if not is_open]
     if high is None or int(low) < int(high):
-        parts.append(_in_whole(low, above=True))
+        parts.append(_whole_part_pattern(low, above=True))
         if high is not None and high != int(high):
-            parts.append(_in_whole(high, above=False))
+            parts.append(_whole_part_pattern(high, above=False))
         last = None if high is None else int(high) - 1
         if last is None or int(low) + 1 <= last:
             parts.append(f"(?:{'|'.join(_integers(int(low) + 1, last))}){_FRACTION}")
     return list(dict.fromkeys(parts))
 
 
-def _in_whole(bound: Decimal, above: bool) -> str:
-    """Return the pattern of numbers above or below a bound that have its digits before the point."""
+def _whole_part_pattern(bound: Decimal, above: bool) -> str:
+    """Return the pattern of numbers above or below a bound with its whole part."""
     whole, _, fraction = f"{bound.normalize():f}".partition(".")
     found = [rf"{fraction}0{{0,50}}[1-9][0-9]{{0,50}}"] if above else [fraction[:end] for end in range(len(fraction))]
     for place, digit in enumerate(map(int, fraction)):
@@ -80,7 +80,7 @@ def _in_whole(bound: Decimal, above: bool) -> str:
     return rf"{whole}\.(?:{'|'.join(found)})" if above else rf"{whole}(?:\.(?:{'|'.join(found)}))?"
 
 
-def _exactly(number: Decimal) -> str:
+def _exact_pattern(number: Decimal) -> str:
     """Return the pattern of one number, with any zeros behind its fraction."""
     whole, _, fraction = f"{number.normalize():f}".partition(".")
     return rf"{whole}\.{fraction}0{{0,50}}" if fraction else rf"{whole}(?:\.0{{0,50}})?"
@@ -113,7 +113,7 @@ def _digits(first: int, last: int) -> str:
 
 
 def ecma_pattern(text: str) -> str | None:
-    """Return a pattern with the same meaning in ECMAScript; None where it has flags, categories or wide escapes."""
+    """Return a pattern with the same meaning in ECMAScript. None if it has flags, categories or wide escapes."""
     try:
         parse_pattern(text)
     except PatternProblem:

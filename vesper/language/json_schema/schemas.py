@@ -1,4 +1,4 @@
-"""JSON Schemas of types: what a service accepts, and what it answers."""
+"""JSON Schemas of types, for the inputs and outputs of a service."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ class Components:
         self._recursive: dict[tuple[int, bool], str] = {}
 
     def add(self, name: str, schema: Schema, is_input: bool) -> Schema:
-        """Return a reference to a schema, which gets this name or one like it. Equal schemas share one."""
+        """Return a reference to a schema with this name or a similar one. Equal schemas share one."""
         for each in self._names(name, is_input):
             if self.schemas.setdefault(each, schema) == schema:
                 return _ref(each)
         raise AssertionError("names never end")
 
     def reserve(self, type_: Recursive, is_input: bool) -> tuple[str, bool]:
-        """Return the name of a recursive type, and whether it is new: its schema is to be set then."""
+        """Return the name of a recursive type, and whether it is new. The caller then sets its schema."""
         known = self._recursive.get((id(type_), is_input))
         if known is not None:
             return known, False
@@ -80,7 +80,7 @@ class SchemaWriter:
         self._has_numbers = has_numbers
 
     def value(self, type_: Type, path: Path, is_text: bool = False) -> Schema:
-        """Return the schema of the value at a path. One of a parameter (`is_text`) is no JSON number."""
+        """Return the schema of the value at a path. With `is_text`, for a parameter, it is not a JSON number."""
         match type_:
             case OptionalOf(inner):
                 found = self.value(inner, path, is_text)
@@ -141,7 +141,10 @@ class SchemaWriter:
         }
 
     def _pairs(self, key: Type, value: Type, path: Path) -> Schema:
-        """Return the schema of a map whose keys are no names: pairs, or as an input an object, too."""
+        """Return the schema of a map whose keys are not names: an array of pairs.
+
+        For an input an object is also valid.
+        """
         keys, values = self.value(key, (*path, KEY)), self.value(value, (*path, ITEM))
         pair = {"type": "array", "prefixItems": [keys, values], "items": False, "minItems": 2, "maxItems": 2}
         listed = {"type": "array", "items": pair, **self._sizes(path, "Items")}
@@ -198,7 +201,7 @@ class SchemaWriter:
 
 
 class InlineSchemaWriter(SchemaWriter):
-    """Writes schemas without references: records stand where they are used, and a recursive one is any value."""
+    """Writes schemas without references. Records are repeated, and a recursive one allows any value."""
 
     def __init__(self, facts: Mapping[Path, Facts], is_input: bool, has_numbers: bool) -> None:
         super().__init__(Components(), facts, is_input, has_numbers)

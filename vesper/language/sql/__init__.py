@@ -1,1 +1,1 @@
-"""SQL of nodes as tokens: what every part that handles a statement agrees on."""
+"""SQL of nodes as tokens, by rules that checker and performers share."""

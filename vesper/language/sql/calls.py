@@ -39,7 +39,7 @@ _MAX_SHOWN = 40
 
 
 def code_of(sql: str) -> list[Token]:
-    """Return the tokens without spaces and comments; refuse what the two dialects would divide differently."""
+    """Return the tokens without spaces and comments. Refuses text that the two dialects would divide differently."""
     code: list[Token] = []
     closing: set[int] = set()
     for token in tokens_of(sql, "postgres"):
@@ -98,14 +98,14 @@ def outside_names(code: Sequence[Token], columns: Counter[str]) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def called_names(sql: str) -> frozenset[str]:
-    """Return the words that a parenthesis follows, in small letters: every function of the statement is one."""
+    """Return the words before a parenthesis, in lower case. Every function of the statement is among them."""
     code = [token for token in tokens_of(sql, "postgres") if token.kind not in ("space", "line", "block")]
     pairs = pairwise(code)
     return frozenset(_name(token) for token, after in pairs if after.text == "(" and token.kind in ("word", "name"))
 
 
 def _used_names(code: Sequence[Token]) -> Iterator[tuple[str, bool]]:
-    """Yield each name that is not on a list, with whether a parenthesis follows it."""
+    """Yield each name that is not listed as pure, and whether a parenthesis follows it."""
     opened: list[str] = []
     for index, token in enumerate(code):
         before = code[index - 1] if index else None
@@ -121,10 +121,10 @@ def _used_names(code: Sequence[Token]) -> Iterator[tuple[str, bool]]:
             yield from _type_at(code, index + 1)
         elif token.kind in ("word", "name"):
             follows = "" if after is None else "(" if after.text == "(" else after.kind
-            yield from _of_word(code, index, token, before, follows, opened[-1] if opened else "")
+            yield from _names_of_word(code, index, token, before, follows, opened[-1] if opened else "")
 
 
-def _of_word(
+def _names_of_word(
     code: Sequence[Token], index: int, token: Token, before: Token | None, follows: str, inside: str
 ) -> Iterator[tuple[str, bool]]:
     name, is_word = _name(token), token.kind == "word"
@@ -137,7 +137,7 @@ def _of_word(
         if is_word and name == "cast":
             if _is_clock_text(code[index + 2 : index + 3]):
                 yield "now", False
-            yield from _type_at(code, _as_inside(code, index + 1))
+            yield from _type_at(code, _index_after_as(code, index + 1))
         elif not (is_word and name in WORDS_BEFORE_PARENTHESIS) and not _is_pure_call(code, index, name):
             yield name, True
     elif follows in _STRINGS:
@@ -157,7 +157,10 @@ def _of_word(
 
 
 def _is_column(code: Sequence[Token], index: int, before: Token | None, inside: str) -> bool:
-    """Return whether a word such as `user` is the name of a column: an alias, or part of what a write sets."""
+    """Return whether a word such as `user` names a column.
+
+    It does as an alias, after SET, or in the list of an INSERT.
+    """
     if before is not None and before.text.lower() in ("as", "set"):
         return True
     opening = next((at for at in range(index, 0, -1) if code[at].text in ("(", ")")), 0)
@@ -165,7 +168,7 @@ def _is_column(code: Sequence[Token], index: int, before: Token | None, inside: 
 
 
 def _type_at(code: Sequence[Token], index: int) -> Iterator[tuple[str, bool]]:
-    """Yield the type whose name begins here, unless it is on the list."""
+    """Yield the name of the type at an index, unless the type is pure."""
     token = code[index] if index < len(code) else None
     if token is None or token.kind not in ("word", "name"):
         raise SqlRefused("has a cast without a type")
@@ -175,7 +178,7 @@ def _type_at(code: Sequence[Token], index: int) -> Iterator[tuple[str, bool]]:
         yield _name(token), False  # a type with a parenthesis is yielded as a call
 
 
-def _as_inside(code: Sequence[Token], opening: int) -> int:
+def _index_after_as(code: Sequence[Token], opening: int) -> int:
     """Return the index after the AS of a CAST."""
     depth, found = 0, len(code)
     for index in range(opening, len(code)):
@@ -197,7 +200,7 @@ def _is_pure_call(code: Sequence[Token], index: int, name: str) -> bool:
 
 
 def _reads_clock(code: Sequence[Token], index: int, least: int) -> bool:
-    """Return whether a call lacks an argument, or has the text `now` as one."""
+    """Return whether a call reads the clock. It does if it lacks an argument, or has the text `now` as one."""
     depth, commas, is_empty = 0, 0, True
     for token in code[index + 1 :]:
         if token.kind == "other" and token.text in "()":
@@ -228,7 +231,7 @@ def _check_operators(code: Sequence[Token]) -> None:
 
 
 def _check_operator(run: str) -> None:
-    """Refuse an operator that no database ships. A sign of a number may follow it, and `*` stands for columns."""
+    """Refuse an operator that no database ships. The sign of a number may follow it, and `*` may mean all columns."""
     if not _ENDS_IN_SIGN.intersection(run):
         run = run[:1] + run[1:].rstrip("+-")
     if run not in _KNOWN_OPERATORS:
@@ -236,5 +239,5 @@ def _check_operator(run: str) -> None:
 
 
 def _name(token: Token) -> str:
-    """Return a name as PostgreSQL keeps it: without quotes, or in small letters."""
+    """Return a name as PostgreSQL stores it: without quotes, or in lower case."""
     return token.text[1:-1].replace('""', '"') if token.kind == "name" else token.text.lower()

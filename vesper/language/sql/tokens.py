@@ -1,6 +1,6 @@
 """Tokens of SQL by the rules of one database, `postgres` or `sqlite`.
 
-Text that looks like code inside a string, a comment or a quoted name is none. Checker and performer read statements
+Text inside a string, a comment or a quoted name is not code. Checker and performer read statements
 with the same rules.
 """
 
@@ -51,7 +51,7 @@ _BLOCK_SIGN = re.compile(r"/\*|\*/")
 
 
 class SqlRefused(Exception):
-    """A statement that cannot be used; the text continues a sentence that begins with `its SQL`."""
+    """A statement that cannot be used. The text continues a sentence that begins with `its SQL`."""
 
 
 class Token(NamedTuple):
@@ -75,7 +75,7 @@ def tokens_of(sql: str, database: str) -> Iterator[Token]:
         if kind == "block":
             position = _end_of_comment(sql, position, is_nested=database == "postgres")
         elif kind == "dollar":
-            position = _after(sql, found[0], position)
+            position = _index_after(sql, found[0], position)
         yield Token(kind, sql[start:position], start)
 
 
@@ -95,7 +95,7 @@ def _end_of_comment(sql: str, position: int, is_nested: bool) -> int:
     return position
 
 
-def _after(sql: str, sign: str, position: int) -> int:
+def _index_after(sql: str, sign: str, position: int) -> int:
     end = sql.find(sign, position)
     if end < 0:
         raise SqlRefused(f"has a {sign} that does not end")

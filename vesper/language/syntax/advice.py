@@ -13,11 +13,12 @@ from dataclasses import replace
 from decimal import Decimal
 
 from vesper.language.diagnostics.codes import Code
-from vesper.language.diagnostics.diagnostic import MAX_HELP, Diagnostic, one_line
-from vesper.language.diagnostics.source import SourceFile
+from vesper.language.diagnostics.diagnostic import MAX_HELP, Diagnostic, Label, one_line
+from vesper.language.diagnostics.source import SourceFile, Span
 from vesper.language.syntax.expression_slot import expression_slot, quote_scalar
 from vesper.language.syntax.fields import QUOTE_HELP
 from vesper.language.syntax.habits.type_forms import respell_type
+from vesper.language.syntax.habits.type_rescue import named_record
 from vesper.language.syntax.repairs import respelt_call
 from vesper.language.syntax.yaml.reader import UNDER_INDENTED
 
@@ -43,11 +44,30 @@ STARTS_STRUCTURE = "an expression that starts with `[`, `{` or a quote is put in
 
 def with_advice(source: SourceFile, diagnostic: Diagnostic) -> Diagnostic:
     """Return the diagnostic with a help line, if it has none and one applies."""
+    if diagnostic.code in _MAY_BE_COMMA and (comma := _decimal_comma(source, diagnostic)) is not None:
+        return comma
     find = _FINDERS.get(diagnostic.code)
     if find is None or (diagnostic.help not in (None, QUOTE_HELP) and diagnostic.code is not Code.YAML_FEATURE):
         return diagnostic
     found = find(source, diagnostic)
+    step = _step_of(source, _marked_text(source, diagnostic)) if "is a step" in (found or "") else None
+    if step is not None:
+        diagnostic = replace(diagnostic, secondary=(Label(step, "the step"),))
+    if found is not None and found.startswith(CUT_BY_COMMENT) and diagnostic.code is Code.BAD_CHARACTER:
+        diagnostic = _at_comment(source, diagnostic)
     return diagnostic if found is None else replace(diagnostic, help=one_line(found, MAX_HELP))
+
+
+def _at_comment(source: SourceFile, diagnostic: Diagnostic) -> Diagnostic:
+    """Return the diagnostic of an open string at the comment that cuts it."""
+    start = diagnostic.primary.span.start
+    at = source.text.index(" #", start) + 1
+    headline = diagnostic.code.headline.replace("{what}", "a text that a comment cuts")
+    labels = (
+        Label(Span(at, at + 1), "a comment starts here, so the text ends"),
+        Label(Span(start, start + 1), "the text"),
+    )
+    return replace(diagnostic, headline=headline, primary=labels[0], secondary=labels[1:])
 
 
 def _line(source: SourceFile, diagnostic: Diagnostic) -> str:
@@ -58,10 +78,32 @@ def _marked_text(source: SourceFile, diagnostic: Diagnostic) -> str:
     return source.slice(diagnostic.primary.span)
 
 
+_COMMA_NUMBER = re.compile(r"(?<![\w.,])(?P<whole>[0-9]+),(?P<places>[0-9]+)(?![\w.]|,[0-9])")
+_MAY_BE_COMMA = (Code.UNKNOWN_KEY, Code.UNKNOWN_NAME, Code.BAD_NAME, Code.BAD_LITERAL, Code.WRONG_KIND)
+
+
+def _decimal_comma(source: SourceFile, diagnostic: Diagnostic) -> Diagnostic | None:
+    """Return the diagnostic of a number with a decimal comma, which may be cut by YAML or unreadable as a whole."""
+    span, number = diagnostic.primary.span, source.position(diagnostic.primary.span.start)[0]
+    line, start = source.line_text(number), source.offset(number, 1)
+    marked = _marked_text(source, diagnostic)
+    first = span.start + marked.startswith(("'", '"')) - start
+    found = next((each for each in _COMMA_NUMBER.finditer(line) if each.start() <= first <= each.end()), None)
+    if found is None or not re.fullmatch(r"[0-9,]*", marked.strip("'\"")):
+        return None
+    help_ = f"write `{found['whole']}.{found['places']}`: a decimal has a point"
+    if len(found["places"]) == 3:
+        help_ = f"a decimal has a point, and thousands have no separator: `{found['whole']}.{found['places']}`"
+        help_ += f" or `{found['whole']}{found['places']}`"
+    headline = Code.BAD_NUMBER.headline.replace("{text}", found[0]).replace("{problem}", "has a decimal comma")
+    label = Label(span if len(marked) > len(found[0]) else Span(start + found.start(), start + found.end()), "")
+    return replace(diagnostic, code=Code.BAD_NUMBER, headline=headline, primary=label, secondary=(), help=help_)
+
+
 # -- files and YAML -------------------------------------------------------------------------------
 
 
-def _unreadable(_: SourceFile, diagnostic: Diagnostic) -> str | None:
+def _unreadable_help(_: SourceFile, diagnostic: Diagnostic) -> str | None:
     if "byte order mark" in diagnostic.headline:
         return "save the file as UTF-8 without a byte order mark"
     if "larger than" in diagnostic.headline:
@@ -69,7 +111,7 @@ def _unreadable(_: SourceFile, diagnostic: Diagnostic) -> str | None:
     return "save the file as UTF-8" if diagnostic.headline.endswith("is not UTF-8") else None
 
 
-def _invalid_yaml(source: SourceFile, diagnostic: Diagnostic) -> str | None:
+def _invalid_yaml_help(source: SourceFile, diagnostic: Diagnostic) -> str | None:
     if not source.text.strip():
         return "`vesper new NAME` writes a node to start from"
     number, column = source.position(diagnostic.primary.span.start)
@@ -96,8 +138,8 @@ def _invalid_yaml(source: SourceFile, diagnostic: Diagnostic) -> str | None:
 _BRACES = re.compile(r": +\{\{? *([^{}:]+?) *\}\}? *(?:#.*)?$")
 
 
-def _yaml_feature(source: SourceFile, diagnostic: Diagnostic) -> str | None:
-    """Return what an expression that looks like a tag or a mapping of YAML is meant as."""
+def _yaml_feature_help(source: SourceFile, diagnostic: Diagnostic) -> str | None:
+    """Return the help for an expression that YAML reads as a tag or a mapping."""
     slot = expression_slot(source, diagnostic.primary.span.start)
     text = "" if slot is None else source.slice(slot)
     if re.match(r"![A-Za-z_(]", text):
@@ -106,11 +148,11 @@ def _yaml_feature(source: SourceFile, diagnostic: Diagnostic) -> str | None:
     return None if braces is None else f"an expression stands without braces: write `{braces[1]}`"
 
 
-def _duplicate(_: SourceFile, __: Diagnostic) -> str:
+def _duplicate_help(_: SourceFile, __: Diagnostic) -> str:
     return "keep one of the two; most YAML readers would silently take the last"
 
 
-def _too_deep(_: SourceFile, diagnostic: Diagnostic) -> str | None:
+def _too_deep_help(_: SourceFile, diagnostic: Diagnostic) -> str | None:
     if "document" in diagnostic.headline:
         return "nothing in a node is nested this deep: a bracket or a dash is repeated"
     return "give parts of it names with LET, or steps of their own" if "expression" in diagnostic.headline else None
@@ -126,6 +168,7 @@ _FORMS = {
     "contracts": "below `contracts:` write `preconditions:` or `postconditions:`, each with a list of conditions",
     "preconditions": "write a list: each condition on a line of its own, with `- ` before it",
     "postconditions": "write a list: each condition on a line of its own, with `- ` before it",
+    "compute": "below `compute:` write `name: expression`, one on each line",
     "flow": "write a list of steps: each begins with `- `",
     "rows": "write a list of rows: each begins with `- `, the last one is `- otherwise: …`",
     "a node": "a node begins with `node_id:`; `vesper new NAME` writes one to start from",
@@ -134,7 +177,7 @@ _FORMS = {
 }
 
 
-def _wrong_kind(source: SourceFile, diagnostic: Diagnostic) -> str | None:
+def _wrong_kind_help(source: SourceFile, diagnostic: Diagnostic) -> str | None:
     line = _line(source, diagnostic)
     quantifier = _QUANTIFIER.search(line)
     if quantifier is not None and " must be text" in diagnostic.headline:
@@ -150,7 +193,7 @@ def _wrong_kind(source: SourceFile, diagnostic: Diagnostic) -> str | None:
     found = _marked_text(source, diagnostic)
     if " must be text, not a mapping" in diagnostic.headline and ": " in found and not found.startswith("{"):
         return "put the whole expression in quotes: YAML reads `: ` as a mapping"
-    declaration = _declaration(source, diagnostic)
+    declaration = _declaration_help(source, diagnostic)
     if declaration is not None:
         return declaration
     key = re.match(r"`([^`]*)`", diagnostic.headline)
@@ -163,27 +206,31 @@ _LITERAL_TYPES = (("integer", r"[-+]?[0-9]+"), ("decimal", r"[-+]?[0-9]+\.[0-9]+
 
 
 def _section(source: SourceFile, diagnostic: Diagnostic) -> str:
-    """Return the key in the first column above a diagnostic."""
+    """Return the nearest key in the first column above a diagnostic."""
     above = source.text[: diagnostic.primary.span.start]
     keys = re.findall(r"^([a-z_]+):", above, re.MULTILINE)
     return keys[-1] if keys else ""
 
 
-def _declaration(source: SourceFile, diagnostic: Diagnostic) -> str | None:
-    """Return how a type in brackets, or a constant without a type, is declared."""
+def _declaration_help(source: SourceFile, diagnostic: Diagnostic) -> str | None:
+    """Return the help for a type in brackets, or for a constant without a type."""
     found, section = _marked_text(source, diagnostic), _section(source, diagnostic)
     name = re.match(r"`([^`]*)`", diagnostic.headline)
     if _BRACKETS.fullmatch(found) and section in ("inputs", "outputs", "types"):
         inner = [each.strip(" '\"") for each in found[1:-1].split(",")]
         type_ = respell_type(found) if len(inner) == 1 else None
         return f"write `{type_ or 'enum[' + ', '.join(inner) + ']'}`"
+    if re.match(r"\[ *\{", found) and section in ("inputs", "outputs"):
+        return named_record(f"array<{found[1:-1].strip()}>", source, diagnostic.primary.span.start)[2]
     if section == "constants" and name is not None and " must be a mapping, not text" in diagnostic.headline:
         type_ = next((each for each, pattern in _LITERAL_TYPES if re.fullmatch(pattern, found)), "string")
         return f"write `{name[1]}: {{type: {type_}, value: {found}}}`"
     return None
 
 
-def _unknown_key(source: SourceFile, diagnostic: Diagnostic) -> str | None:
+def _unknown_key_help(source: SourceFile, diagnostic: Diagnostic) -> str | None:
+    if re.fullmatch(r"[0-9]+\)", _marked_text(source, diagnostic)):
+        return "this is the rest of the value before it: inside `{…}` YAML cuts at `,`"
     if not _NAME.fullmatch(_marked_text(source, diagnostic)) and _IN_BRACES.match(_line(source, diagnostic)):
         return CUT_IN_BRACES
     return None
@@ -192,7 +239,7 @@ def _unknown_key(source: SourceFile, diagnostic: Diagnostic) -> str | None:
 # -- expressions ----------------------------------------------------------------------------------
 
 
-def _expression(source: SourceFile, diagnostic: Diagnostic) -> str | None:
+def _expression_help(source: SourceFile, diagnostic: Diagnostic) -> str | None:
     if "found the end" not in diagnostic.headline and "open string" not in diagnostic.headline:
         return None
     line, offset = _line(source, diagnostic), diagnostic.primary.span.start
@@ -214,7 +261,7 @@ def _expression(source: SourceFile, diagnostic: Diagnostic) -> str | None:
     return None
 
 
-def _number(source: SourceFile, diagnostic: Diagnostic) -> str | None:
+def _number_help(source: SourceFile, diagnostic: Diagnostic) -> str | None:
     if "underscore" in diagnostic.headline:
         return f"write `{_marked_text(source, diagnostic).replace('_', '')}`"
     if "exponent" in diagnostic.headline or "float" in diagnostic.headline:
@@ -224,7 +271,7 @@ def _number(source: SourceFile, diagnostic: Diagnostic) -> str | None:
     return None
 
 
-def _bad_literal(source: SourceFile, diagnostic: Diagnostic) -> str | None:
+def _bad_literal_help(source: SourceFile, diagnostic: Diagnostic) -> str | None:
     written = _marked_text(source, diagnostic)
     for type_, example in _MOMENTS.items():
         if diagnostic.headline.endswith(f"type {type_}"):
@@ -241,7 +288,7 @@ def _bad_literal(source: SourceFile, diagnostic: Diagnostic) -> str | None:
     return "write `true` or `false`" if "type boolean" in diagnostic.headline else None
 
 
-def _type_mismatch(source: SourceFile, diagnostic: Diagnostic) -> str | None:
+def _type_mismatch_help(source: SourceFile, diagnostic: Diagnostic) -> str | None:
     around = (
         source.text[: diagnostic.primary.span.start].rstrip(),
         source.text[diagnostic.primary.span.end :].lstrip(),
@@ -253,7 +300,7 @@ def _type_mismatch(source: SourceFile, diagnostic: Diagnostic) -> str | None:
     return None
 
 
-def _operator_types(_: SourceFile, diagnostic: Diagnostic) -> str | None:
+def _operator_types_help(_: SourceFile, diagnostic: Diagnostic) -> str | None:
     types = diagnostic.primary.text.removeprefix("between ").split(" and ")
     if len(types) != 2:
         return None
@@ -267,6 +314,31 @@ def _operator_types(_: SourceFile, diagnostic: Diagnostic) -> str | None:
     return None
 
 
+_SEEN_BY = {
+    "preconditions": "preconditions are checked before the flow, over inputs and constants",
+    "postconditions": "postconditions are checked after the flow, over outputs, inputs and constants",
+    "invariants": "invariants are checked after the flow, over inputs, constants, `output.x` and `error.x`",
+}
+_CLAUSES = re.compile(r"^ +(?P<kind>preconditions|postconditions|invariants):", re.MULTILINE)
+
+
+def _step_of(source: SourceFile, name: str) -> Span | None:
+    """Return the span of a step's name, where it is declared."""
+    found = re.search(rf"\bstep: +(?P<name>{re.escape(name)})\b", source.text)
+    return None if found is None else Span(*found.span("name"))
+
+
+def _clause_around(source: SourceFile, diagnostic: Diagnostic) -> tuple[str, str] | None:
+    """Return the kind and the text of the contract clause with a diagnostic."""
+    found = [*_CLAUSES.finditer(source.text[: diagnostic.primary.span.start])]
+    if not found or _section(source, diagnostic) != "contracts":
+        return None
+    if source.text[diagnostic.primary.span.start - 1] == ".":  # `output.x`, `error.x`
+        return None
+    written = re.split(r"\s#", _line(source, diagnostic))[0].strip().removeprefix("- ").strip(" '\"")
+    return found[-1]["kind"], written
+
+
 _QUANTIFIERS = {"all": "FORALL", "every": "FORALL", "any": "EXISTS", "some": "EXISTS"}
 _OF_ERRORS = {
     "occurred": "whether an error occurred is `error.error_code IS NOT NULL`, under `invariants`: "
@@ -276,7 +348,24 @@ _OF_ERRORS = {
 }
 
 
-def _unknown_name(source: SourceFile, diagnostic: Diagnostic) -> str | None:
+_OF_RESPONSES = ("status", "status_code", "statusCode", "statuscode", "code", "http_status", "ok", "is_success")
+_STATUS_HELP = (
+    "an answer is its body; a status from 400 on is a failure of the step, which `on_error` handles: "
+    "`on_error: {http_404: {return_error: …}, http_5xx: {…}}`"
+)
+
+
+def _is_api_answer(source: SourceFile, diagnostic: Diagnostic) -> bool:
+    """Return whether a member is read of the answer of an API call."""
+    step = re.search(r"\b([a-z_]\w*)\??\.$", source.text[: diagnostic.primary.span.start])
+    if step is None:
+        return False
+    of_step = rf"^ *- +(?:step: +{step[1]}\b|(?:(?!^ *- ).)*^ *step: +{step[1]}\b)(?:(?!^ *- ).)*"
+    block = re.search(of_step, source.text, re.MULTILINE | re.DOTALL)
+    return block is not None and "external_api_call" in block[0]
+
+
+def _unknown_name_help(source: SourceFile, diagnostic: Diagnostic) -> str | None:
     name, headline = _marked_text(source, diagnostic), diagnostic.headline
     rest = source.text[diagnostic.primary.span.end :].partition("\n")[0]
     if headline.startswith("no function") and name in _QUANTIFIERS:
@@ -290,30 +379,57 @@ def _unknown_name(source: SourceFile, diagnostic: Diagnostic) -> str | None:
         and (found := respelt_call(source, diagnostic.primary.span.start)) is not None
     ):
         return f"write `{found}`"
-    if headline.startswith("no input, constant") and re.search(rf"\bstep: +{re.escape(name)}\b", source.text):
+    step = _step_of(source, name)
+    if step is not None and (clause := _clause_around(source, diagnostic)) is not None:
+        kind, written = clause
+        return (
+            f"`{name}` is a step, and {_SEEN_BY[kind]}: write it over those, or below the step "
+            f"`- require: [{{condition: {written}, error: {{error_code: …, message: …}}}}]`"
+        )
+    if headline.startswith("no input, constant") and step is not None:
         return f"a step sees those above it, outside of ended blocks: put the step `{name}` above this place"
+    if headline.startswith("no field of") and name in _OF_RESPONSES and _is_api_answer(source, diagnostic):
+        return _STATUS_HELP
     if "invariants no error" in headline:
         return _OF_ERRORS.get(name, f"write it under `invariants`, as in `error.{name} IS NULL`")
     if headline.startswith("no output, input or constant") and rest.startswith("."):
         return (
             f"state that the node reads or changes is named under `contracts`: `observe: {{{name}: {{operation: …}}}}`"
         )
+    return _word_help(source, diagnostic.primary.span)
+
+
+_VALUE_KEY = re.compile(r"(?P<key>[a-z_][a-z0-9_]*): +$")
+_CONDITIONS = frozenset(["when", "condition", "while", "over", "until"])
+
+
+def _word_help(source: SourceFile, span: Span) -> str | None:
+    """Return the help for an unknown word that may be a text: a whole value, or one side of a comparison."""
+    number, column = source.position(span.start)
+    line, word = source.line_text(number), source.slice(span)
+    before, after = line[: column - 1], line[column - 1 + len(word) :]
+    key = _VALUE_KEY.search(before)
+    if key is not None and re.match(r" *(?:$|[,}#])", after) and key["key"] not in _CONDITIONS:
+        return f"if it is a text, it has quotes of its own: `{key['key']}: \"'{word}'\"`"
+    is_compared = re.search(r"(?:==|!=) *$", before) or re.search(r"\bIN \[[^\]]*$", before)
+    if is_compared or re.match(r" *(?:==|!=)", after):
+        return f"if it is a text, it has quotes: `'{word}'`"
     return None
 
 
 _FINDERS: dict[Code, Callable[[SourceFile, Diagnostic], str | None]] = {
-    Code.UNREADABLE_FILE: _unreadable,
-    Code.INVALID_YAML: _invalid_yaml,
-    Code.DUPLICATE_KEY: _duplicate,
-    Code.YAML_FEATURE: _yaml_feature,
-    Code.TOO_DEEP: _too_deep,
-    Code.WRONG_KIND: _wrong_kind,
-    Code.UNKNOWN_KEY: _unknown_key,
-    Code.EXPRESSION_SYNTAX: _expression,
-    Code.BAD_CHARACTER: _expression,
-    Code.BAD_NUMBER: _number,
-    Code.BAD_LITERAL: _bad_literal,
-    Code.TYPE_MISMATCH: _type_mismatch,
-    Code.OPERATOR_TYPES: _operator_types,
-    Code.UNKNOWN_NAME: _unknown_name,
+    Code.UNREADABLE_FILE: _unreadable_help,
+    Code.INVALID_YAML: _invalid_yaml_help,
+    Code.DUPLICATE_KEY: _duplicate_help,
+    Code.YAML_FEATURE: _yaml_feature_help,
+    Code.TOO_DEEP: _too_deep_help,
+    Code.WRONG_KIND: _wrong_kind_help,
+    Code.UNKNOWN_KEY: _unknown_key_help,
+    Code.EXPRESSION_SYNTAX: _expression_help,
+    Code.BAD_CHARACTER: _expression_help,
+    Code.BAD_NUMBER: _number_help,
+    Code.BAD_LITERAL: _bad_literal_help,
+    Code.TYPE_MISMATCH: _type_mismatch_help,
+    Code.OPERATOR_TYPES: _operator_types_help,
+    Code.UNKNOWN_NAME: _unknown_name_help,
 }

@@ -1,4 +1,4 @@
-"""Syntax tree of a node as written: every part with its span, nothing resolved."""
+"""Syntax tree of a node as written, with spans and with unresolved names."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class String:
     """File offset of each character, and of the closing quote."""
 
     def part(self, start: int, end: int) -> Span:
-        """Return the span of the file from which the characters `start:end` come."""
+        """Return the span in the file of the characters `start:end`."""
         last = len(self.offsets) - 1
         return Span(self.offsets[min(start, last)], self.offsets[min(end, last)])
 
@@ -168,7 +168,7 @@ class Cast:
 
 @dataclass(frozen=True, slots=True)
 class Ascription:
-    """`value AS type`: the type of the place of a value, stated beside it."""
+    """`value AS type`: the type of a value in its place."""
 
     value: Expression
     type: TypeText
@@ -177,7 +177,7 @@ class Ascription:
 
 @dataclass(frozen=True, slots=True)
 class NodeCall:
-    """`price_order(items: xs)`: a call of a function node, whose value is the record of its outputs."""
+    """`price_order(items: xs)`: a call of a function node. Its value is the record of the node's outputs."""
 
     node: Word
     inputs: tuple[tuple[Word, Expression], ...]
@@ -186,7 +186,7 @@ class NodeCall:
 
 @dataclass(frozen=True, slots=True)
 class AtDate:
-    """`parameter AT date`: the value in force at a date."""
+    """`parameter AT date`: the value that is in force at a date."""
 
     parameter: Word
     date: Expression
@@ -372,7 +372,7 @@ class TypeApplied:
 
 @dataclass(frozen=True, slots=True)
 class KnownType:
-    """A type without a text: of a part that the front end adds to a node."""
+    """A type without a text. The front end uses it in parts that it adds to a node."""
 
     type: Type
     span: Span
@@ -449,7 +449,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function declared by the node: an expression or a table over its parameters and the node's constants."""
+    """A function declared by the node, with an expression or a table as its value."""
 
     name: Word
     parameters: tuple[Output, ...]
@@ -490,7 +490,7 @@ class Compute:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell of a decision table: its tests, and its text as written, from which operands are read."""
+    """A cell of a decision table: its tests, and the text of their operands."""
 
     tests: tuple[Test, ...]
     text: PlacedText
@@ -499,7 +499,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of conditions: its value, by default that of the name in scope, and the cells of its allowed values."""
+    """A column of conditions. Its value is by default the name in scope; `allowed` are cells."""
 
     name: Word
     value: Expression | None
@@ -508,7 +508,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class TableOutput:
-    """A column of results: its type and the literals that it allows, the highest priority first."""
+    """A column of results: its type and its allowed literals, the highest priority first."""
 
     name: Word
     type: TypeText
@@ -517,7 +517,7 @@ class TableOutput:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a decision table: cells by column and a further condition, all of which hold, and the result."""
+    """A row of a decision table, which matches if all of its cells and its condition hold."""
 
     cells: tuple[tuple[Word, Cell], ...]
     when: Expression | None
@@ -531,7 +531,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class TableFile:
-    """`rows: {file: rates.csv}`: rows of a file beside the node."""
+    """`rows: {file: rates.csv}`: rows in a file beside the node."""
 
     path: Word
     sheet: Word | None
@@ -540,7 +540,7 @@ class TableFile:
 
 @dataclass(frozen=True, slots=True)
 class DecisionTable:
-    """A decision table; `hit` selects the rows that count if several conditions hold."""
+    """A decision table; `hit` decides which rows apply if several match."""
 
     rows: tuple[Row, ...] | TableFile
     otherwise: Row | None
@@ -555,7 +555,7 @@ class DecisionTable:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """A condition, and the error raised where it fails; without one the contract is broken."""
+    """A condition, and the error to raise where it fails. Without an error the contract is broken."""
 
     clause: Clause
     error: ErrorValue | None
@@ -622,7 +622,7 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Parallel:
-    """Steps that run together; each member is a list of steps that run one after the other."""
+    """Steps that run together. Each member is a list of steps that run one after the other."""
 
     members: tuple[tuple[Step, ...], ...]
     span: Span

@@ -1,4 +1,4 @@
-"""Syntax tree of steps within a budget, and of questions to an agent's node."""
+"""Syntax tree of steps within a budget, and of calls of agents within one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AskedAgent:
-    """Parts of a question to an agent's node beside those of a call."""
+    """The additional parts of a call of an agent: message, timeout and budget."""
 
     message: Expression | None
     timeout: Tree | None

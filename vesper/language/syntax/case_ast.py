@@ -1,4 +1,4 @@
-"""Syntax tree of test cases, and of properties: claims over runs of the node, which only tests check."""
+"""Syntax tree of test cases and of properties. Properties are claims over runs of the node, which only tests check."""
 
 from __future__ import annotations
 

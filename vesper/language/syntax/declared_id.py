@@ -1,6 +1,7 @@
-"""The id that a text declares, read up to the end of its entry.
+"""Reader of the id that a text declares.
 
-A file with errors has an id too, so that it can be found and named. Its errors are reported elsewhere.
+It reads no further than the id's entry. A file with errors has an id too, so that it can be found and named. Its errors
+are reported elsewhere.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 from vesper.language.diagnostics.codes import Code
 from vesper.language.syntax import ast, shapes
 from vesper.language.syntax.fields import Fields, expect_mapping, expect_scalar
+from vesper.language.syntax.habits.steps import help_for_address, is_whole_address
 from vesper.language.syntax.slots import CONFIGURED_NAME, TOOL_NAME, SlotReader
 from vesper.language.syntax.template import as_text
 from vesper.language.syntax.yaml_tree import Mapping, Scalar, Sequence, Tree
@@ -58,7 +59,8 @@ class EffectReader(SlotReader):
             if word is not None:
                 words[key] = word
         expressions = {key: self._expression_in(entry.get(key), key) for key in _EXPRESSIONS}
-        expressions["endpoint"] = self._template(entry.scalar("endpoint"), in_url=True)
+        endpoint = self._path_of(entry.scalar("endpoint"), entry.scalar("provider"))
+        expressions["endpoint"] = self._template(endpoint, in_url=True)
         path = self._template(entry.scalar("path"))
         expressions["path"] = None if path is None else as_text(path)
         message = self._template(entry.scalar("message"))
@@ -88,7 +90,7 @@ class EffectReader(SlotReader):
         expect, returns = entry.get("expect"), entry.get("returns")
         if is_wait and is_record_of_types(returns):
             expect, returns = returns, None
-        type_, sensitive = self._returned(returns, operation.text)
+        type_, sensitive = self._read_returns(returns, operation.text)
         spans = {key: tree.span for key in entry.names() if (tree := entry.get(key)) is not None}
         return ast.EffectStep(
             operation.text,
@@ -98,22 +100,35 @@ class EffectReader(SlotReader):
             None if is_http else _sql(entry.scalar("query")),
             _sql(entry.scalar("where")),
             type_ or (self._type(expect) if isinstance(expect, Scalar) else None),
-            self._each(expect, self._field_type) if isinstance(expect, Mapping) else None,
+            self._read_each(expect, self._field_type) if isinstance(expect, Mapping) else None,
             literals,
             spans,
             sensitive,
         )
 
+    def _path_of(self, endpoint: Scalar | None, provider: Scalar | None) -> Scalar | None:
+        """Return an endpoint. None after reporting a whole address, because the configuration has its first part."""
+        if endpoint is None or not is_whole_address(endpoint.text):
+            return endpoint
+        help_ = help_for_address(endpoint.text, "NAME" if provider is None else provider.text)
+        expected = "a path below the address of its provider"
+        self._bag.error(
+            Code.WRONG_KIND, endpoint.span, key="endpoint", expected=expected, found="a whole address", help=help_
+        )
+        return None
+
     def _refuse_empty(self, entry: Fields) -> None:
-        """Report groups of values that have none."""
+        """Report empty groups of values."""
         for key in ("data", "set", "request", "query", "headers"):
             match entry.get(key):
                 case Mapping(entries=()) | Sequence(items=()) as tree:
                     expected = "at least one value, or no such key"
                     self._bag.error(Code.WRONG_KIND, tree.span, key=key, expected=expected, found="none")
 
-    def _returned(self, tree: Tree | None, operation: str) -> tuple[ast.TypeText | None, bool | tuple[ast.Word, ...]]:
-        """Read `returns`: a type, or a mapping that also names what is sensitive."""
+    def _read_returns(
+        self, tree: Tree | None, operation: str
+    ) -> tuple[ast.TypeText | None, bool | tuple[ast.Word, ...]]:
+        """Read `returns`: a type, or a mapping that also names its sensitive part."""
         has_type = operation in _DECLARES_TYPE
         if isinstance(tree, Scalar) and has_type:
             return self._type(expect_scalar(tree, "returns", self._bag)), False
@@ -135,6 +150,8 @@ class EffectReader(SlotReader):
         """Read headers: names are any text, values are templates."""
         found = []
         for key, tree in mapping.entries if mapping else ():
+            if self._report_bare_hole(tree, key.text):
+                continue
             value = self._template(expect_scalar(tree, key.text, self._bag))
             if value is not None:
                 found.append((ast.Word(key.text, key.span), as_text(value)))

@@ -35,12 +35,12 @@ _Parsed = TypeVar("_Parsed")
 
 
 def parse_expression(scalar: Scalar, bag: DiagnosticBag) -> ast.Expression | None:
-    """Return the expression in a scalar, or None after reporting why there is none."""
+    """Return the expression in a scalar, or None after reporting an error."""
     return parse_placed(place_text(bag.source, scalar), bag)
 
 
 def parse_placed(placed: PlacedText, bag: DiagnosticBag) -> ast.Expression | None:
-    """Return the expression in a text; after reporting an error, what was evidently meant or None."""
+    """Return the expression in a text. After reporting an error it is the evidently intended expression, or None."""
     before = bag.error_count
     tokens = tokenize(placed, bag)
     parsed = None if tokens is None else parse_tokens(tokens, bag)
@@ -53,7 +53,10 @@ def parse_placed(placed: PlacedText, bag: DiagnosticBag) -> ast.Expression | Non
 def _rescue(
     placed: PlacedText, bag: DiagnosticBag, before: int, parse: Callable[[list[Token], DiagnosticBag], _Parsed | None]
 ) -> _Parsed | None:
-    """Explain a text in the spelling of another language. The table of those is loaded for a faulty file only."""
+    """Report foreign spellings in a faulty text, and return their translation.
+
+    The module with the table is imported only here.
+    """
     from vesper.language.syntax.habits.rescue import rescue
 
     return rescue(placed, bag, before, parse)
@@ -68,10 +71,10 @@ def parse_tokens(tokens: list[Token], bag: DiagnosticBag) -> ast.Expression | No
         if only.kind is NUMBER:
             return ast.Number(only.text, only.span)
     parser = ExpressionParser(tokens, bag)
-    parsed = parser.whole(parser.expression)
+    parsed = parser.parse_all(parser.expression)
     if parsed is None or len(tokens) <= MAX_DEPTH:  # an expression has at most as many levels as tokens
         return parsed
-    return None if _is_too_deep(parsed, bag) else parsed
+    return None if _report_depth(parsed, bag) else parsed
 
 
 def parse_binding(scalar: Scalar, bag: DiagnosticBag) -> ast.Binding | None:
@@ -92,12 +95,12 @@ def parse_binding(scalar: Scalar, bag: DiagnosticBag) -> ast.Binding | None:
 
 def _parse_binding_tokens(tokens: list[Token], bag: DiagnosticBag) -> ast.Binding | None:
     parser = ExpressionParser(tokens, bag)
-    parsed = parser.whole(parser.binding)
+    parsed = parser.parse_all(parser.binding)
     parts = () if parsed is None else (parsed.over, *(() if parsed.where is None else (parsed.where,)))
-    return None if any(_is_too_deep(part, bag) for part in parts) else parsed
+    return None if any(_report_depth(part, bag) for part in parts) else parsed
 
 
-def _is_too_deep(parsed: ast.Expression, bag: DiagnosticBag) -> bool:
+def _report_depth(parsed: ast.Expression, bag: DiagnosticBag) -> bool:
     if _depth(parsed) <= MAX_DEPTH:
         return False
     bag.error(Code.TOO_DEEP, parsed.span, limit=MAX_DEPTH, what="nesting in one expression")
@@ -159,21 +162,21 @@ class ExpressionParser(TypeParser):
         self.expect("=")
         value = self._let_value()
         if self.at(","):  # `LET a = 1, b = 2 IN …` is `LET a = 1 IN LET b = 2 IN …`
-            body = self._let_more(self.take())
+            body = self._nested_let(self.take())
         else:
             self.expect("IN")
             body = self.expression()
         return ast.Let(name, value, body, start.span.to(body.span))
 
-    def _let_more(self, start: Token) -> ast.Expression:
-        return self.parse_nested(lambda: self._let_another(start))
+    def _nested_let(self, start: Token) -> ast.Expression:
+        return self.parse_nested(lambda: self._next_let(start))
 
-    def _let_another(self, start: Token) -> ast.Expression:
+    def _next_let(self, start: Token) -> ast.Expression:
         name = self.name("a name after the comma")
         self.expect("=")
         value = self._let_value()
         if self.at(","):
-            body = self._let_more(self.take())
+            body = self._nested_let(self.take())
         else:
             self.expect("IN")
             body = self.expression()
@@ -220,7 +223,7 @@ class ExpressionParser(TypeParser):
         while (level := self._infix_level()) is not None and level >= loosest:
             sign = self.take()
             if level == last_level and OPERATOR_LEVELS[level].associates == "none":
-                self._second_comparison(sign)
+                self._refuse_second_comparison(sign)
             left = self._is_null(left, sign) if sign.text == "IS" else self._infix(left, sign, level)
             last_level = level
         return left
@@ -279,7 +282,7 @@ class ExpressionParser(TypeParser):
         end = self.expect("NULL")
         return ast.IsNull(operand, is_negated, operand.span.to(end.span))
 
-    def _second_comparison(self, sign: Token) -> None:
+    def _refuse_second_comparison(self, sign: Token) -> None:
         self.bag.error(
             Code.EXPRESSION_SYNTAX,
             sign.span,

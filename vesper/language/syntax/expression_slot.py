@@ -47,7 +47,7 @@ def quote_scalar(text: str) -> str:
 
 
 def _end_of_expression(line: str, start: int) -> int | None:
-    """Return the index where the expression ends. Returns None when a string in it is still open there."""
+    """Return the index at which the expression ends. None if a string in it is not closed there."""
     quote = ""
     for index in range(start, len(line)):
         character = line[index]

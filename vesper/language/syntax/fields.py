@@ -7,7 +7,7 @@ import re
 from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import DiagnosticBag
 from vesper.language.diagnostics.suggest import single_suggestion
-from vesper.language.syntax.habits.lookup import help_for_field, help_for_missing, known_field
+from vesper.language.syntax.habits.lookup import help_for_field, help_for_missing, known_field, note_on_field
 from vesper.language.syntax.shape import Shape
 from vesper.language.syntax.yaml_tree import UNREAD, Mapping, Scalar, Sequence, Tree, describe
 
@@ -36,7 +36,7 @@ class Fields:
                 bag.error(Code.MISSING_KEY, self.span, where=shape.where, key=name, help=help_)
 
     def _refuse(self, key: Scalar, value: Tree) -> None:
-        """Report an unknown field; its value counts for the field that is evidently meant."""
+        """Report an unknown field. Its value is used for the field that is evidently intended."""
         shape = self._shape
         if key.text in shape.later:
             self._bag.error(Code.NOT_IN_THIS_VERSION, key.span, what=f"`{key.text}` in {shape.where}")
@@ -49,6 +49,12 @@ class Fields:
             self._bag.error(Code.UNKNOWN_KEY, key.span, where=shape.where, key=key.text, help=colon)
             self._entries.setdefault(first, Scalar("", UNREAD, value.span))
             return
+        note = note_on_field(shape.where, key.text, value) if meant is None and "operation" in allowed else None
+        if note is not None:
+            self._bag.error(Code.UNKNOWN_KEY, key.span, where=shape.where, key=key.text, help=note.help)
+            for name in note.replaces:
+                self._entries.setdefault(name, Scalar("", UNREAD, value.span))
+            return
         help_ = f"write `{meant}`" if meant else help_for_field(shape.where, key.text, (*allowed, *shape.later))
         self._bag.error(Code.UNKNOWN_KEY, key.span, where=shape.where, key=key.text, help=help_)
         meant = meant or single_suggestion(help_)
@@ -56,7 +62,7 @@ class Fields:
             self._entries.setdefault(meant, value)
 
     def part(self, keys: tuple[str, ...]) -> Mapping:
-        """Return the entries with these keys as a mapping of their own."""
+        """Return the entries with these keys as a separate mapping."""
         entries = tuple((Scalar(key, "", self.span), self._entries[key]) for key in keys if key in self._entries)
         return Mapping(entries, self.span)
 
@@ -67,17 +73,17 @@ class Fields:
         return self._entries.get(name)
 
     def scalar(self, name: str) -> Scalar | None:
-        """Return a field as a scalar; None if absent or after reporting another kind."""
+        """Return a field as a scalar. None if it is absent, or after reporting another kind."""
         tree = self._entries.get(name)
         return None if tree is None else expect_scalar(tree, name, self._bag)
 
     def sequence(self, name: str) -> Sequence | None:
-        """Return a field as a list; None if absent or after reporting another kind."""
+        """Return a field as a list. None if it is absent, or after reporting another kind."""
         tree = self._entries.get(name)
         return None if tree is None else expect_sequence(tree, name, self._bag)
 
     def mapping(self, name: str) -> Mapping | None:
-        """Return a field as a mapping; None if absent or after reporting another kind."""
+        """Return a field as a mapping. None if it is absent, or after reporting another kind."""
         tree = self._entries.get(name)
         return None if tree is None else expect_mapping(tree, name, self._bag)
 
@@ -108,7 +114,8 @@ def expect_mapping(tree: Tree, key: str, bag: DiagnosticBag) -> Mapping | None:
     joined = _JOINED.match(tree.text) if isinstance(tree, Scalar) and tree.style == "" else None
     if joined is not None:
         span, help_ = bag.source.character(tree.span.start + joined.end(1)), f"write `{joined[1]}: {joined[2]}`"
-        bag.error(Code.INVALID_YAML, span, reason="a space is missing after `:`", help=help_)
+        label = "a space is missing after this colon"
+        bag.error(Code.WRONG_KIND, span, label, key=key, expected="a mapping", found="text", help=help_)
     else:
         report_wrong_kind(tree, key, "a mapping", bag)
     return None

@@ -1,4 +1,4 @@
-"""Syntax tree of libraries and of what only they and their users write: used libraries, parameters."""
+"""Syntax tree of libraries, used libraries and parameters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vesper.language.syntax.yaml_tree import Tree
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A used library, and the names that are taken from it; None for all of them."""
+    """A used library and the names to use; None for all of its names."""
 
     library: ast.Word
     names: tuple[ast.Word, ...] | None

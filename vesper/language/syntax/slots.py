@@ -14,7 +14,7 @@ from vesper.language.diagnostics.diagnostic import CheckingStopped, DiagnosticBa
 from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.language.syntax import ast
 from vesper.language.syntax.expression_parser import parse_binding, parse_expression, parse_placed
-from vesper.language.syntax.fields import Fields, expect_mapping, expect_scalar
+from vesper.language.syntax.fields import Fields, expect_mapping, expect_scalar, report_wrong_kind
 from vesper.language.syntax.shape import Shape
 from vesper.language.syntax.template import parse_template
 from vesper.language.syntax.type_parser import parse_type
@@ -50,10 +50,29 @@ TOOL_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(?<![.-])", re.ASCII)
 _JSON_SCALAR = re.compile(r"null|~|true|false|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
 """Plain scalars that are JSON values other than texts (docs/spec/yaml.md)."""
 _Item = TypeVar("_Item")
+_NAMED = {
+    "_input": "an input", "_output": "an output", "_constant": "a constant", "_parameter": "a parameter",
+    "_function": "a function", "_table": "a table", "_field": "a field", "_field_type": "a field",
+    "_declared_type": "a type", "_machine": "a state machine", "_transitions_of": "a state", "_column": "a column",
+    "_observed_step": "an observed value", "_state_value": "a state of the loop", "_cell_of": "a column",
+    "_error_field": "a field of the error",
+}  # fmt: skip
+"""What the names of a mapping are names of, by the method that reads its values."""
+
+
+def _is_piece(item: Tree, count: int) -> bool:
+    """Return whether an item of a list is a piece of an expression: of a `FOR`, or cut inside parentheses."""
+    if not isinstance(item, Scalar) or item.style != "":
+        return False
+    rest, inner = "", re.sub(r"'[^']*'|\"[^\"]*\"", "", item.text)
+    while inner != rest:
+        rest, inner = inner, re.sub(r"\([^()]*\)", "", inner)
+    has_for = re.search(r"\b(?:for|FOR)\b", item.text if count == 1 else rest) is not None
+    return has_for or "(" in rest or ")" in rest
 
 
 def _is_cut_off(key: Scalar, value: Tree) -> bool:
-    """Return whether a key without value is the rest of an expression that a comma in `{…}` cut."""
+    """Return whether an entry without value is the rest of an expression. YAML cut it at a comma in `{…}`."""
     return isinstance(value, Scalar) and value.span.start == value.span.end and not re.fullmatch(r"\w+", key.text)
 
 
@@ -70,7 +89,7 @@ class SlotReader:
     def _fields(self, mapping: Mapping | None, shape: Shape) -> Fields | None:
         return None if mapping is None else Fields(mapping, shape, self._bag)
 
-    def _each(
+    def _read_each(
         self, mapping: Mapping | None, read: Callable[[ast.Word, Tree], _Item | None], pattern: re.Pattern[str] = NAME
     ) -> tuple[_Item, ...]:
         """Read every entry of a mapping whose keys are names."""
@@ -78,7 +97,7 @@ class SlotReader:
         for key, value in mapping.entries if mapping else ():
             if self.unread_errors and _is_cut_off(key, value):
                 continue
-            name = self._name(key, "this", pattern)
+            name = self._name(key, _NAMED.get(getattr(read, "__name__", ""), "a value"), pattern)
             item = read(name, value)
             if item is not None:
                 found.append(item)
@@ -119,12 +138,12 @@ class SlotReader:
         return ast.Word(scalar.text, scalar.span)
 
     def _names(self, tree: Tree | None, key: str) -> tuple[ast.Word, ...]:
-        """Read one name, or a list of names."""
+        """Read one name or a list of names."""
         if tree is None:
             return ()
         items = tree.items if isinstance(tree, Sequence) else (tree,)
         scalars = [expect_scalar(item, key, self._bag) for item in items]
-        return tuple(self._name(scalar, "this") for scalar in scalars if scalar is not None)
+        return tuple(self._name(scalar, "a value") for scalar in scalars if scalar is not None)
 
     def _true_or_names(self, tree: Tree | None, key: str) -> bool | tuple[ast.Word, ...]:
         """Read `true`, `false`, or a list of names."""
@@ -141,7 +160,7 @@ class SlotReader:
         before = self._bag.error_count
         parsed = parse_type(self._count(scalar), self._bag)
         if self._bag.error_count > before:  # even then it may be known what was meant
-            unread = self._unread(scalar, before)
+            unread = self._placeholder(scalar, before)
             return parsed or unread
         return parsed
 
@@ -151,12 +170,12 @@ class SlotReader:
         before = self._bag.error_count
         parsed = parse_expression(self._count(scalar), self._bag)
         if self._bag.error_count > before:  # even then it may be known what was meant
-            unread = self._unread(scalar, before)
+            unread = self._placeholder(scalar, before)
             return parsed or unread
         return parsed
 
-    def _unread(self, tree: Tree, before: int) -> ast.Unread:
-        """Return a placeholder for unreadable text; count the errors reported since `before`."""
+    def _placeholder(self, tree: Tree, before: int) -> ast.Unread:
+        """Return a placeholder for unreadable text. Counts the errors reported since `before`."""
         self.unread_errors += self._bag.error_count - before
         return ast.Unread(tree.span)
 
@@ -168,19 +187,19 @@ class SlotReader:
             return ast.Unread(tree.span)
         if isinstance(tree, Scalar):
             return self._expression(expect_scalar(tree, key, self._bag))
-        if isinstance(tree, Sequence) and len(tree.items) == 1 and self._is_comprehension(tree):
+        if isinstance(tree, Sequence) and self._report_expression(tree):
             return ast.Unread(tree.span)
         if isinstance(tree, Sequence):
             items = [self._expression_in(item, key) for item in tree.items]
             known = tuple(item for item in items if item is not None)
             return ast.ArrayLiteral(known, tree.span) if len(known) == len(items) else None
-        entries = self._each(tree, self._entry)
+        entries = self._read_each(tree, self._entry)
         return ast.RecordLiteral(entries, tree.span) if len(entries) == len(tree.entries) else None
 
-    def _is_comprehension(self, tree: Sequence) -> bool:
-        """Report `[x FOR x IN xs]` without quotes, which YAML reads as a list."""
+    def _report_expression(self, tree: Sequence) -> bool:
+        """Report `[x FOR x IN xs]` or `[f(x, y)]` without quotes, which YAML reads as a list and cuts at commas."""
         text = self._bag.source.slice(tree.span)
-        if text[:1] != "[" or not re.search(r"\b(?:for|FOR)\b", text):
+        if text[:1] != "[" or not any(_is_piece(item, len(tree.items)) for item in tree.items):
             return False
         from vesper.language.syntax.habits.rescue import translate
 
@@ -197,12 +216,12 @@ class SlotReader:
         return None if value is None else (name, value)
 
     def _entries(self, tree: Tree | None, key: str) -> tuple[tuple[ast.Word, ast.Expression], ...]:
-        """Read names and expressions. In a list each name stands for its own value."""
+        """Read names and expressions. In a list each name is also its expression."""
         if tree is None:
             return ()
         if isinstance(tree, Sequence):
             return tuple((word, ast.Name(word.text, word.span)) for word in self._names(tree, key))
-        return self._each(expect_mapping(tree, key, self._bag), self._entry)
+        return self._read_each(expect_mapping(tree, key, self._bag), self._entry)
 
     def _binding(self, scalar: Scalar | None) -> ast.Binding | None:
         if scalar is None:
@@ -214,6 +233,18 @@ class SlotReader:
 
     def _template(self, scalar: Scalar | None, in_url: bool = False) -> ast.Expression | None:
         return None if scalar is None else parse_template(self._count(scalar), self._bag, in_url)
+
+    def _report_bare_hole(self, tree: Tree, key: str) -> bool:
+        """Report `{x}` without quotes in the place of a template, which YAML reads as a mapping."""
+        if not isinstance(tree, Mapping) or len(tree.entries) != 1:
+            return False
+        value = tree.entries[0][1]
+        text = self._bag.source.slice(tree.span)
+        if not isinstance(value, Scalar) or value.text or value.style or ":" in text or text[:1] != "{":
+            return False
+        help_ = f'write `"{text}"`: without quotes YAML reads `{{…}}` as a mapping'
+        report_wrong_kind(tree, key, "text", self._bag, help_)
+        return True
 
     def _json_tree(self, tree: Tree | None, key: str) -> ast.Expression | None:
         """Read a tree of templates that is sent as JSON. Keys of its mappings are any text.
@@ -227,6 +258,8 @@ class SlotReader:
             if scalar is not None and scalar.style == "" and _JSON_SCALAR.fullmatch(scalar.text):
                 return ast.JsonLiteral(self._count(scalar), scalar.span)
             return self._template(scalar)
+        if self._report_bare_hole(tree, key):
+            return None
         if isinstance(tree, Sequence):
             items = [self._json_tree(item, key) for item in tree.items]
             known = tuple(item for item in items if item is not None)
@@ -240,12 +273,12 @@ class SlotReader:
         self._expressions += 1
         self._expression_text += scalar.span.end - scalar.span.start
         if self._expressions > MAX_EXPRESSIONS:
-            self._too_large(scalar, MAX_EXPRESSIONS, "expressions and types in this document")
+            self._stop_too_large(scalar, MAX_EXPRESSIONS, "expressions and types in this document")
         if self._expression_text > MAX_EXPRESSION_TEXT:
-            self._too_large(scalar, MAX_EXPRESSION_TEXT, "characters of expressions and types in this document")
+            self._stop_too_large(scalar, MAX_EXPRESSION_TEXT, "characters of expressions and types in this document")
         return scalar
 
-    def _too_large(self, scalar: Scalar, limit: int, what: str) -> NoReturn:
+    def _stop_too_large(self, scalar: Scalar, limit: int, what: str) -> NoReturn:
         self._bag.error(Code.TOO_LARGE, scalar.span, limit=f"{limit:,}", what=what)
         raise CheckingStopped
 
@@ -260,4 +293,4 @@ class SlotReader:
     def _listed_clause(self, tree: Tree, key: str) -> ast.Clause:
         before = self._bag.error_count
         clause = self._clause(expect_scalar(tree, key, self._bag))
-        return ast.Clause(self._unread(tree, before), "") if clause is None else clause
+        return ast.Clause(self._placeholder(tree, before), "") if clause is None else clause

@@ -9,19 +9,22 @@ from vesper.language.syntax import ast, budget_ast, shapes
 from vesper.language.syntax.agents.agent_steps import AgentStepReader, split_budget_read
 from vesper.language.syntax.fields import Fields, expect_mapping, expect_scalar, report_wrong_kind
 from vesper.language.syntax.habits.lookup import help_for_missing, help_for_operation
+from vesper.language.syntax.habits.steps import help_for_unnamed_kind, note_on_unnamed_field, problem_of_write
 from vesper.language.syntax.supervision.message_steps import MESSAGE_STEPS
 from vesper.language.syntax.table_to_ast import TableReader
 from vesper.language.syntax.template import as_text
 from vesper.language.syntax.transform_stages import Stages
-from vesper.language.syntax.yaml_tree import Mapping, Scalar, Sequence, Tree
+from vesper.language.syntax.yaml_tree import UNREAD, Mapping, Scalar, Sequence, Tree
 
 MAX_STEPS = 1_000
 MAX_BLOCKS = 16
+PARTS_OF_HANDLER = (*shapes.HANDLER.optional, "error_code", "message")
+"""Fields below a failure code of `on_error`."""
 _LEAVING = ("return", "raise")
 
 
 def _with_operation(mapping: Mapping) -> Mapping:
-    """Return a step with the `operation` that its keys imply: `rows` a decision table, `return: […]` a return."""
+    """Return a step with the `operation` that its keys imply. For example `rows` implies a decision table."""
     keys = {key.text: key for key, _ in mapping.entries}
     if "operation" in keys:
         return mapping
@@ -36,6 +39,17 @@ def _with_operation(mapping: Mapping) -> Mapping:
         )
     operation = Scalar(shapes.IMPLIED.get(name, name), "", key.span)
     return Mapping(((replace(key, text="operation"), operation), *entries), mapping.span)
+
+
+def _by_code(mapping: Mapping) -> tuple[tuple[Scalar, Tree], ...]:
+    """Return the handlers by their codes. Parts of a handler without a code stand under the first of these parts."""
+    parts = tuple(entry for entry in mapping.entries if entry[0].text in PARTS_OF_HANDLER)
+    if not parts:
+        return mapping.entries
+    body: Tree = Mapping(parts, mapping.span)
+    if parts[0][0].text in ("error_code", "message"):
+        body = Mapping(((replace(parts[0][0], text="return_error"), body),), mapping.span)
+    return (*(entry for entry in mapping.entries if entry not in parts), (parts[0][0], body))
 
 
 class StepReader(AgentStepReader, TableReader):
@@ -57,12 +71,12 @@ class StepReader(AgentStepReader, TableReader):
             if self._steps == MAX_STEPS + 1:
                 self._bag.error(Code.TOO_LARGE, mapping.span, limit=f"{MAX_STEPS:,}", what="steps in this node")
             return []
-        mapping = _with_operation(self._with_parameters(mapping))
+        mapping = _with_operation(self._with_value(self._with_parameters(mapping)))
         operation = next((value for key, value in mapping.entries if key.text == "operation"), None)
         if operation is None:
-            span = mapping.entries[0][0].span if mapping.entries else mapping.span
-            help_ = f"add `operation: …`, one of {', '.join(shapes.STEPS)}"
-            self._bag.error(Code.MISSING_KEY, span, where="a step", key="operation", help=help_)
+            mapping = _with_operation(self._with_known_fields(mapping))
+            operation = next((value for key, value in mapping.entries if key.text == "operation"), None)
+        if operation is None:
             return []
         scalar = expect_scalar(operation, "operation", self._bag)
         if scalar is None:
@@ -72,6 +86,8 @@ class StepReader(AgentStepReader, TableReader):
             self._bag.error(Code.UNKNOWN_OPERATION, scalar.span, name=scalar.text, help=help_)
             return []
         word = ast.Word(scalar.text, scalar.span)
+        if scalar.text == "database_query" and self._refuse_write(mapping):
+            return []
         if scalar.text == "compute" and any(key.text == "compute" for key, _ in mapping.entries):
             return self._compute_block(Fields(mapping, shapes.COMPUTE_BLOCK, self._bag), word)
         entry = Fields(mapping, shapes.STEPS[scalar.text], self._bag)
@@ -100,6 +116,49 @@ class StepReader(AgentStepReader, TableReader):
                 self._bag.error(Code.DUPLICATE_KEY, key.span, key=key.text)
         return Mapping((*outside, *(inner.entries if inner else ())), mapping.span)
 
+    def _with_value(self, mapping: Mapping) -> Mapping:
+        """Return a step with `value` for a `compute` that holds one expression, after reporting it."""
+        keys = {key.text for key, _ in mapping.entries}
+        if "compute" not in keys or "step" not in keys or "value" in keys:
+            return mapping
+        found: list[tuple[Scalar, Tree]] = []
+        for key, value in mapping.entries:
+            if key.text == "compute" and isinstance(value, Scalar):
+                self._bag.error(Code.UNKNOWN_KEY, key.span, where="a step", key=key.text, help="write `value`")
+                found.append((replace(key, text="value"), value))
+            else:
+                found.append((key, value))
+        return Mapping(tuple(found), mapping.span)
+
+    def _with_known_fields(self, mapping: Mapping) -> Mapping:
+        """Return a step that names no kind, with its unknown fields reported and renamed to those they stand for."""
+        found, is_reported = [], False
+        for key, value in mapping.entries:
+            note = None if key.style == UNREAD else note_on_unnamed_field(key.text, value)
+            if note is not None:
+                self._bag.error(Code.UNKNOWN_KEY, key.span, where="a step", key=key.text, help=note.help)
+                is_reported = True
+            found.append((key if note is None or note.meant is None else replace(key, text=note.meant), value))
+        if not is_reported and _with_operation(mapping) is mapping:
+            span = mapping.entries[0][0].span if mapping.entries else mapping.span
+            help_ = help_for_unnamed_kind(tuple(key.text for key, _ in mapping.entries))
+            key_ = "operation`, or a field that implies it, such as `value"
+            self._bag.error(Code.MISSING_KEY, span, where="a step", key=key_, help=help_)
+        return Mapping(tuple(found), mapping.span)
+
+    def _refuse_write(self, mapping: Mapping) -> bool:
+        """Report SQL of a query that writes. Its other fields are those of another operation."""
+        fields = {key.text: value for key, value in mapping.entries}
+        sql, bind = fields.get("query"), fields.get("bind")
+        given = bind.entries if isinstance(bind, Mapping) else ()
+        binds = {key.text: value.text for key, value in given if isinstance(value, Scalar)}
+        problem = problem_of_write(sql.text, binds) if isinstance(sql, Scalar) else None
+        if problem is None:
+            return False
+        assert sql is not None
+        self._bag.error(Code.BAD_SQL, sql.span, problem=problem[0], help=problem[1])
+        return True
+
     def _conditions(self, entry: Fields) -> list[tuple[ast.Expression, ast.Word | None]]:
         """Read `when`, then the guards, each with its reason."""
         found: list[tuple[ast.Expression | None, ast.Word | None]] = [(self._expression(entry.scalar("when")), None)]
@@ -121,7 +180,7 @@ class StepReader(AgentStepReader, TableReader):
                 help_ = "give the steps that need it their own `step`"
                 where = "a compute block"
                 self._bag.error(Code.UNKNOWN_KEY, found.span, where=where, key=name, help=help_)
-        listed = self._each(entry.mapping("compute"), self._entry)
+        listed = self._read_each(entry.mapping("compute"), self._entry)
         return [ast.Step(name, operation, (), ast.Compute(value), ()) for name, value in listed]
 
     def _action(self, operation: ast.Word, entry: Fields) -> ast.Action | None:
@@ -200,7 +259,7 @@ class StepReader(AgentStepReader, TableReader):
         match key.text:
             case "filter" | "distinct" | "take" | "drop" | "group_by":
                 given = self._expression(entry.scalar(key.text))
-                return given is not None and stages.simple(key.text, given)
+                return given is not None and stages.apply_simple(key.text, given)
             case "map":
                 mapped = self._expression_in(value, "map")
                 return mapped is not None and stages.map(mapped)
@@ -282,7 +341,7 @@ class StepReader(AgentStepReader, TableReader):
         mapping = None if tree is None else expect_mapping(tree, "error", self._bag)
         if mapping is None:
             return None
-        return ast.ErrorValue(self._each(mapping, self._error_field), mapping.span)
+        return ast.ErrorValue(self._read_each(mapping, self._error_field), mapping.span)
 
     def _error_field(self, name: ast.Word, tree: Tree) -> tuple[ast.Word, ast.Expression] | None:
         value: ast.Expression | None
@@ -375,7 +434,7 @@ class StepReader(AgentStepReader, TableReader):
             binding,
             condition,
             entry.scalar("max"),
-            self._each(entry.mapping("state"), self._state_value),
+            self._read_each(entry.mapping("state"), self._state_value),
             () if block is None else block.steps,
             self._expression_in(entry.get("collect"), "collect"),
             self._entries(entry.mapping("next"), "next"),
@@ -437,7 +496,7 @@ class StepReader(AgentStepReader, TableReader):
             self._bag.error(Code.UNKNOWN_KEY, tree.span, where=f"a {operation.text}", key=key, help=help_)
             return ()
         mapping = expect_mapping(tree, key, self._bag)
-        found = [self._handler(codes, value) for codes, value in (mapping.entries if mapping else ())]
+        found = [self._handler(codes, value) for codes, value in (_by_code(mapping) if mapping else ())]
         return tuple(handler for handler in found if handler is not None)
 
     def _handler(self, key: Scalar, tree: Tree) -> ast.Handler | None:
@@ -473,7 +532,7 @@ class StepReader(AgentStepReader, TableReader):
         return ast.Handler(self._codes(key), tuple(steps), value)
 
     def _codes(self, key: Scalar) -> tuple[ast.Word, ...]:
-        """Split `timeout, unavailable` into words, each with its own span where the key is plain."""
+        """Split `timeout, unavailable` into words. Each has its own span if the key is plain."""
         words = []
         start = 0
         for part in key.text.split(","):

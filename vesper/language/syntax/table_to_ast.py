@@ -27,8 +27,8 @@ class TableReader(SlotReader):
     def _decision_table(self, entry: Fields) -> ast.DecisionTable | None:
         hit = self._word(entry.scalar("hit"), "hit", HITS)
         listed_columns, listed_outputs = entry.mapping("columns"), entry.mapping("outputs")
-        columns = self._each(listed_columns, self._column)
-        outputs = self._each(listed_outputs, self._table_output)
+        columns = self._read_each(listed_columns, self._column)
+        outputs = self._read_each(listed_outputs, self._table_output)
         type_ = self._type(entry.scalar("type")) if "type" in entry.names() else None
         read = self._rows(entry.get("rows"), needs_result=hit is None or hit.text != "count")
         is_whole = len(columns) == _size(listed_columns) and len(outputs) == _size(listed_outputs)
@@ -122,7 +122,7 @@ class TableReader(SlotReader):
         entry = Fields(mapping, shapes.ROW, self._bag)
         when, then = self._expression(entry.scalar("when")), self._expression_in(entry.get("then"), "then")
         listed = entry.mapping("in")
-        cells = self._each(listed, self._cell_of)
+        cells = self._read_each(listed, self._cell_of)
         if len(cells) < _size(listed):
             return None
         if then is None and needs_result and "then" not in entry.names():
@@ -187,7 +187,7 @@ class TableReader(SlotReader):
             return None
         self._tests += _count(tests)
         if self._tests > MAX_TESTS:
-            self._too_large(scalar, MAX_TESTS, "tests in the cells of this document")
+            self._stop_too_large(scalar, MAX_TESTS, "tests in the cells of this document")
         return ast.Cell(tests, placed, scalar.span)
 
 
@@ -197,7 +197,7 @@ def _count(tests: tuple[Test, ...]) -> int:
 
 
 def _is_default(row: Tree) -> bool:
-    """Return whether a row is the default; `{else: …}` alone is meant as one."""
+    """Return whether a row is the default. A row with only `else` or `default` is one too."""
     names = {key.text for key, _ in row.entries} if isinstance(row, Mapping) else set()
     return "otherwise" in names or (len(names) == 1 and names <= {"else", "default"})
 
@@ -207,9 +207,9 @@ def _size(mapping: Mapping | None) -> int:
 
 
 def _drop_undecided_rows(table: ast.DecisionTable) -> ast.DecisionTable:
-    """Return the table with every row from an unreadable condition on as unread.
+    """Replace the first row with an unreadable condition, and all below it, by unread ones.
 
-    Facts about null from that condition would decide which rows below are valid.
+    Facts about null from that condition would decide which of these rows are valid.
     """
     assert not isinstance(table.rows, ast.TableFile)
     for position, row in enumerate(table.rows):

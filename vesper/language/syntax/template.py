@@ -44,7 +44,7 @@ def parse_template(scalar: Scalar, bag: DiagnosticBag, in_url: bool = False) -> 
 
 
 def as_text(expression: ast.Expression) -> ast.Expression:
-    """Return the expression as a template, so that even a single hole yields a string."""
+    """Return the expression as a template. So even a single hole yields a string."""
     if isinstance(expression, ast.Template):
         return expression
     return ast.Template((expression,), False, expression.span)

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import NoReturn, TypeVar
 
 from vesper.language.diagnostics.codes import Code
-from vesper.language.diagnostics.diagnostic import DiagnosticBag
+from vesper.language.diagnostics.diagnostic import DiagnosticBag, Label
 from vesper.language.diagnostics.source import Span
 from vesper.language.syntax import ast
 from vesper.language.syntax.expression_slot import quote_scalar
@@ -50,8 +50,8 @@ class TokenReader:
         self._depth = 0
         self.bag = bag
 
-    def whole(self, rule: Callable[[], _Parsed]) -> _Parsed | None:
-        """Apply a rule to all of the tokens; None after reporting a mismatch."""
+    def parse_all(self, rule: Callable[[], _Parsed]) -> _Parsed | None:
+        """Apply a rule to all of the tokens. None after reporting a mismatch."""
         try:
             parsed = rule()
             if self.next.kind is not END:
@@ -65,7 +65,7 @@ class TokenReader:
         return following.text == text and (following.kind is WORD or following.kind is SIGN)
 
     def upcoming(self) -> Iterator[Token]:
-        """Yield the next token and all behind it, without advancing."""
+        """Yield the next token and all tokens after it, without advancing."""
         return islice(self._tokens, self._position, None)
 
     def take(self) -> Token:
@@ -99,14 +99,20 @@ class TokenReader:
         if self.at("="):  # `=` is valid only in LET and fold; elsewhere a comparison was meant
             self.bag.error(Code.BAD_CHARACTER, self.next.span, help="compare with `==`", what="`=`")
             raise SyntaxProblem
-        self.fail_at(
-            self.next.span,
-            expected,
-            self.next.describe(),
-            self._cut_short() or self._left_open() or self._advice(expected),
-        )
+        cut = self._cut_value_help()
+        if cut is not None:
+            at = self.bag.source.text.index(",", self.next.span.end)
+            found = "a `,` that ends the value inside `{…}` or `[…]`"
+            self.fail_at(Span(at, at + 1), "the rest of the expression", found, cut)
+        opened = self._open_bracket()
+        if opened is not None:
+            close = {"(": ")", "[": "]", "{": "}"}[opened.text]
+            help_ = f"write `{close}` where the part in brackets ends"
+            also = (Label(opened.span, f"this `{opened.text}` is not closed"),)
+            self.fail_at(self.next.span, expected, self.next.describe(), help_, also)
+        self.fail_at(self.next.span, expected, self.next.describe(), self._expectation_help(expected))
 
-    def _cut_short(self) -> str | None:
+    def _cut_value_help(self) -> str | None:
         """Return help for `{total: round(x, 2)}`, where YAML ends the value at the comma."""
         text = self.bag.source.text
         is_cut = self.next.kind is END and text[self.next.span.start : self.next.span.end + 1].lstrip()[:1] == ","
@@ -118,31 +124,29 @@ class TokenReader:
         quoted = f": `{quote_scalar(whole)}`" if whole.count("(") == whole.count(")") > 0 else ""
         return f"inside `{{…}}` or `[…]` a comma ends the value: put the expression in quotes{quoted}"
 
-    def _advice(self, expected: str) -> str | None:
-        """Return help for the place that the parser reached."""
+    def _expectation_help(self, expected: str) -> str | None:
+        """Return the help for an expectation that was not met."""
         if expected == "the end of the expression or an operator":
             return _AFTER_VALUE.get(self.next.text, _TWO_VALUES if self.next.kind is not SIGN else None)
         if expected == "a name after the point" and self.next.text[:1].isdigit():
             return "an item of a list is written `items[0]`"
         return _EXPECTED.get(expected)
 
-    def _left_open(self) -> str | None:
-        """Return help for a bracket that is still open at the end."""
+    def _open_bracket(self) -> Token | None:
+        """Return the last bracket that is still open at the end."""
         open_: list[Token] = []
         for token in self._tokens if self.next.kind is END else ():
             if token.kind is SIGN and token.text in "([{":
                 open_.append(token)
             elif token.kind is SIGN and token.text in ")]}" and open_:
                 open_.pop()
-        if not open_:
-            return None
-        _, column = self.bag.source.position(open_[-1].span.start)
-        close = {"(": ")", "[": "]", "{": "}"}[open_[-1].text]
-        return f"the `{open_[-1].text}` in column {column} is not closed: write `{close}` where it ends"
+        return open_[-1] if open_ else None
 
-    def fail_at(self, span: Span, expected: str, found: str, help_: str | None = None) -> NoReturn:
+    def fail_at(
+        self, span: Span, expected: str, found: str, help_: str | None = None, also: tuple[Label, ...] = ()
+    ) -> NoReturn:
         """Report a span as unexpected and stop."""
-        self.bag.error(Code.EXPRESSION_SYNTAX, span, expected=expected, found=found, help=help_)
+        self.bag.error(Code.EXPRESSION_SYNTAX, span, also=also, expected=expected, found=found, help=help_)
         raise SyntaxProblem
 
     def parse_nested(self, rule: Callable[[], _Parsed]) -> _Parsed:

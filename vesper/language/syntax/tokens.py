@@ -92,7 +92,7 @@ _TOKEN = re.compile(
 
 
 def tokenize(placed: PlacedText, bag: DiagnosticBag) -> list[Token] | None:
-    """Return the tokens, ending with one END; None after reporting an invalid character."""
+    """Return the tokens, ending with one END. None after reporting an invalid character."""
     tokens: list[Token] = []
     errors = bag.error_count
     text = placed.text

@@ -12,7 +12,7 @@ _KEY, _ITEMS = "_key", "_items"
 
 
 class Stages:
-    """The array after the stages so far, as a binding over it."""
+    """The array after the stages that were applied, as a binding over it."""
 
     def __init__(self, binding: ast.Binding, span: Span) -> None:
         self._item = binding.names[0]
@@ -40,21 +40,21 @@ class Stages:
     def _call(self, function: str, arguments: tuple[ast.Expression, ...], span: Span) -> ast.Expression:
         return ast.Call(ast.Word(function, span), arguments, None, span)
 
-    def _over(self, function: str, arguments: tuple[ast.Expression, ...], span: Span) -> ast.Expression:
+    def _call_over_items(self, function: str, arguments: tuple[ast.Expression, ...], span: Span) -> ast.Expression:
         return ast.Call(ast.Word(function, span), arguments, self._binding, span)
 
-    def simple(self, stage: str, given: ast.Expression) -> bool:
-        """Apply `filter`, `distinct`, `take`, `drop` or `group_by` with its expression."""
+    def apply_simple(self, stage: str, given: ast.Expression) -> bool:
+        """Apply a stage with one expression: `filter`, `distinct`, `take`, `drop` or `group_by`."""
         match stage:
             case "filter":
                 self._binding = replace(self._binding, where=_and(self._binding.where, given))
                 return True
             case "distinct":
-                return self._set_array(self._over("distinct_by", (given,), given.span))
+                return self._set_array(self._call_over_items("distinct_by", (given,), given.span))
             case "take" | "drop":
                 return self._set_array(self._call(stage, (self._array(), given), given.span))
             case _:
-                groups = self._over("group_by", (given,), given.span)
+                groups = self._call_over_items("group_by", (given,), given.span)
                 key, items = ast.Word(_KEY, given.span), ast.Word(_ITEMS, given.span)
                 entry = ast.RecordLiteral(
                     (
@@ -71,7 +71,7 @@ class Stages:
 
     def sort(self, by: ast.Expression, order: ast.Word | None) -> bool:
         arguments = (by,) if order is None else (by, ast.Name(order.text, order.span))
-        return self._set_array(self._over("sort_by", arguments, by.span))
+        return self._set_array(self._call_over_items("sort_by", arguments, by.span))
 
     def join(self, other: ast.Binding, condition: ast.Expression, value: ast.Expression) -> bool:
         inner = replace(other, where=_and(other.where, condition))

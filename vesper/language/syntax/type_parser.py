@@ -14,13 +14,13 @@ ARITY = {"array": 1, "set": 1, "optional": 1, "map": 2}
 
 
 def parse_type(scalar: Scalar, bag: DiagnosticBag) -> ast.TypeText | None:
-    """Return the type in a scalar; after reporting an error, the one that was evidently meant or None."""
+    """Return the type in a scalar. After reporting an error it is the evidently intended type, or None."""
     before = bag.error_count
     placed = place_text(bag.source, scalar)
     parsed = None if " | " in scalar.text else _parse_placed(placed, bag)
     if parsed is not None:
         return parsed
-    from vesper.language.syntax.habits.rescue import rescue_type  # for a faulty file only
+    from vesper.language.syntax.habits.type_rescue import rescue_type  # for a faulty file only
 
     meant = rescue_type(scalar, bag, before)
     if meant is None and bag.error_count == before:
@@ -39,7 +39,7 @@ def _parse_placed(placed: PlacedText, bag: DiagnosticBag) -> ast.TypeText | None
     ):  # most are one word
         return ast.TypeName(ast.Word(first.text, first.span), first.span)
     parser = TypeParser(tokens, bag)
-    return parser.whole(parser.type)
+    return parser.parse_all(parser.type)
 
 
 class TypeParser(TokenReader):

@@ -16,7 +16,7 @@ from vesper.language.diagnostics.source import Span
 from vesper.language.syntax import ast, case_ast, fields, library_ast, shapes
 from vesper.language.syntax.agents import agent_ast
 from vesper.language.syntax.agents.agent_to_ast import AgentReader
-from vesper.language.syntax.fields import Fields, expect_mapping, expect_scalar, expect_sequence
+from vesper.language.syntax.fields import Fields, expect_mapping, expect_scalar, expect_sequence, report_wrong_kind
 from vesper.language.syntax.habits.lookup import known_field
 from vesper.language.syntax.http_field import read_http
 from vesper.language.syntax.shape import Shape
@@ -31,6 +31,11 @@ from vesper.values.types import TIMESTAMP
 
 _Declared = TypeVar("_Declared", ast.Input, ast.Output)
 _EXPECTED = ("breaks", "error", "fails")
+_EFFECTS_HELP = "`effects` is a list with one entry for each request: write `- {step: NAME, returns: …}`"
+_NO_ERROR_HELP = (
+    "a declared error is `{error: {error_code: CODE}}`, a broken clause `{breaks: CLAUSE}` with its text, "
+    "a failure `{fails: CODE}`"
+)
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 NODE_TYPES = (
     "function",
@@ -46,13 +51,17 @@ NODE_TYPES = (
 
 
 def _id_help(text: str) -> str:
-    """Return the help for an invalid id: the same name in our form with a version, where that is one."""
+    """Return the help for an invalid id. It corrects case, separators and version if that gives a valid id."""
     snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+", "_", text).strip("_").lower()
     versioned = re.fullmatch(r"(.*?)(?:[_.\- ]+[vV]?|[vV])([1-9][0-9]*)(?:\.[0-9]+)*", text)
     numbered = "" if versioned is None else re.sub(r"[^a-z0-9]+", "_", f"{versioned[1].lower()}_v{versioned[2]}")
     for meant in (snake, numbered, f"{snake}_v1"):
         if split_node_id(meant) is not None:
-            return f"write `{meant}`: a name in lower case, and a version"
+            odd = "".join(dict.fromkeys(re.findall(r"[^A-Za-z0-9_]", text)))
+            wrong = ["a name is in lower case"] if text != text.lower() else []
+            wrong += [f"a name has no `{odd[0]}`"] if odd else []
+            wrong += ["`_v1` is its version"] if meant.endswith("_v1") and not text.endswith("1") else []
+            return f"write `{meant}`: {', and '.join(wrong) or 'a name in lower case, and a version'}"
     return NODE_ID_HELP
 
 
@@ -68,9 +77,10 @@ def _is_moment(text: str) -> bool:
 
 
 def build_ast(tree: Tree, bag: DiagnosticBag, is_partial: bool = False) -> ast.Document | None:
-    """Return the document; None when a part of it is missing, which `is_partial` allows.
+    """Return the document.
 
-    An unreadable expression or type becomes `Unread`, so that its error does not hide those of the other parts.
+    None if a part is missing, unless `is_partial`. An unreadable expression or type becomes `Unread`, so that its error
+    does not hide those of the other parts.
     """
     root = expect_mapping(tree, "a node", bag)
     builder = _Builder(bag)
@@ -88,7 +98,7 @@ def build_ast(tree: Tree, bag: DiagnosticBag, is_partial: bool = False) -> ast.D
 
 
 def build_partial_ast(tree: Tree, bag: DiagnosticBag) -> ast.Document | None:
-    """Return the document of a faulty file with the parts that can be read; the bag has the errors of the others."""
+    """Return the readable parts of a faulty file's document. The bag has the errors of the other parts."""
     return _Builder(bag).document(tree, is_partial=True) if isinstance(tree, Mapping) else None
 
 
@@ -98,7 +108,7 @@ def is_library(tree: Tree | None) -> bool:
 
 
 def build_library(tree: Tree, bag: DiagnosticBag, is_partial: bool = False) -> library_ast.Library | None:
-    """Return the library; None when a part of it is missing, as `build_ast` does."""
+    """Return the library. None if a part is missing, unless `is_partial`."""
     root = expect_mapping(tree, "a library", bag)
     builder = _Builder(bag)
     library = None if root is None else builder.library(root)
@@ -115,7 +125,7 @@ def build_overlay(tree: Tree, bag: DiagnosticBag) -> library_ast.OverlayEntries:
 
 
 def build_cases(tree: Tree, bag: DiagnosticBag) -> tuple[case_ast.TestCase, ...]:
-    """Return the cases of a file that holds only `test_cases`. The list is the same as in a node."""
+    """Return the cases of a file with only `test_cases`. The list has the form that it has in a node."""
     root = expect_mapping(tree, "a file of cases", bag)
     return () if root is None else _Builder(bag).cases(root)
 
@@ -130,18 +140,18 @@ class _Builder(AgentReader):
         intent = node.scalar("intent")
         uses = self._uses(node)
         types = self._types(node)
-        inputs = _with_flags(self._each(node.mapping("inputs"), self._input), _flag_input)
+        inputs = _with_flags(self._read_each(node.mapping("inputs"), self._input), _flag_input)
         outputs = self._outputs(node.mapping("outputs"))
-        constants = self._each(node.mapping("constants"), self._constant)
-        parameters = self._each(node.mapping("parameters"), self._parameter)
-        functions = self._each(node.mapping("functions"), self._function)
-        tables = self._each(node.mapping("tables"), self._table)
+        constants = self._read_each(node.mapping("constants"), self._constant)
+        parameters = self._read_each(node.mapping("parameters"), self._parameter)
+        functions = self._read_each(node.mapping("functions"), self._function)
+        tables = self._read_each(node.mapping("tables"), self._table)
         contracts = self._fields(node.mapping("contracts"), shapes.CONTRACTS)
         preconditions = self._clauses(contracts, "preconditions")
         postconditions = self._clauses(contracts, "postconditions")
         invariants = self._clauses(contracts, "invariants")
-        observed = self._each(None if contracts is None else contracts.mapping("observe"), self._observed)
-        machines = self._each(node.mapping("state_machines"), self._machine)
+        observed = self._read_each(None if contracts is None else contracts.mapping("observe"), self._observed_step)
+        machines = self._read_each(node.mapping("state_machines"), self._machine)
         agent = self._agent(node.mapping("agent"))
         flow = node.sequence("flow") if agent is None else Sequence((), agent.span)
         steps = self._flow(flow)
@@ -210,7 +220,7 @@ class _Builder(AgentReader):
         purpose = ast.Word(" ".join(intent.text.split()), intent.span)
         return supervisor_document(self._bag.source, node_id, purpose, node)
 
-    def _observed(self, name: ast.Word, tree: Tree) -> ast.Step | None:
+    def _observed_step(self, name: ast.Word, tree: Tree) -> ast.Step | None:
         """Read a step of `observe`. Its name is the key, and it is always executed."""
         steps = self._step(tree)
         if not steps:
@@ -234,10 +244,10 @@ class _Builder(AgentReader):
         intent = fields.scalar("intent")
         uses = self._uses(fields)
         types = self._types(fields)
-        constants = self._each(fields.mapping("constants"), self._constant)
-        parameters = self._each(fields.mapping("parameters"), self._parameter)
-        functions = self._each(fields.mapping("functions"), self._function)
-        tables = self._each(fields.mapping("tables"), self._table)
+        constants = self._read_each(fields.mapping("constants"), self._constant)
+        parameters = self._read_each(fields.mapping("parameters"), self._parameter)
+        functions = self._read_each(fields.mapping("functions"), self._function)
+        tables = self._read_each(fields.mapping("tables"), self._table)
         if library_id is None or intent is None:
             return None
         purpose = ast.Word(" ".join(intent.text.split()), intent.span)
@@ -271,7 +281,7 @@ class _Builder(AgentReader):
     # -- declarations -----------------------------------------------------------------------------
 
     def _types(self, fields: Fields) -> tuple[ast.RecordType | ast.NamedType, ...]:
-        types: tuple[ast.RecordType | ast.NamedType, ...] = self._each(
+        types: tuple[ast.RecordType | ast.NamedType, ...] = self._read_each(
             fields.mapping("types"), self._declared_type, TYPE_NAME
         )
         return types
@@ -319,7 +329,10 @@ class _Builder(AgentReader):
         )  # fmt: skip
 
     def _since(self, key: Scalar, tree: Tree) -> library_ast.ParameterEntry:
-        """Read an entry of `since`. A mapping with `value` has a reference beside it; a record may have that field."""
+        """Read an entry of `since`.
+
+        A mapping of only `value` and `reference` is a value with its reference; any other is the value itself.
+        """
         word = ast.Word(key.text, key.span)
         if not isinstance(tree, Mapping) or {each.text for each, _ in tree.entries} - {"value", "reference"}:
             return library_ast.ParameterEntry(word, tree, None)
@@ -366,27 +379,27 @@ class _Builder(AgentReader):
         ):
             help_ = "put `success:` on a line of its own below `outputs:`, and the outputs below it, 2 spaces deeper"
             self._bag.error(Code.MISSING_KEY, mapping.entries[0][0].span, where="`outputs`", key="success", help=help_)
-            return _with_flags(self._each(mapping, self._output), ast.Output)
+            return _with_flags(self._read_each(mapping, self._output), ast.Output)
         outputs = self._fields(mapping, shapes.OUTPUTS)
         success = None if outputs is None else outputs.mapping("success")
         if success is not None and not success.entries:
             self._bag.error(Code.WRONG_KIND, success.span, key="success", expected="at least one output", found="none")
-        return _with_flags(self._each(success, self._output), ast.Output)
+        return _with_flags(self._read_each(success, self._output), ast.Output)
 
-    def _typed(self, name: ast.Word, tree: Tree) -> ast.Output | None:
+    def _typed_output(self, name: ast.Word, tree: Tree) -> ast.Output | None:
         type_ = self._type(expect_scalar(tree, name.text, self._bag))
         return None if type_ is None else ast.Output(name, type_)
 
     def _output(self, name: ast.Word, tree: Tree) -> ast.Output | None:
-        return self._named(name, tree, shapes.OUTPUT)
+        return self._named_output(name, tree, shapes.OUTPUT)
 
     def _field(self, name: ast.Word, tree: Tree) -> ast.Output | None:
-        return self._named(name, tree, shapes.FIELD)
+        return self._named_output(name, tree, shapes.FIELD)
 
-    def _named(self, name: ast.Word, tree: Tree, shape: Shape) -> ast.Output | None:
+    def _named_output(self, name: ast.Word, tree: Tree, shape: Shape) -> ast.Output | None:
         """Read a type, or a mapping with a type, an outside name and a flag."""
         if not isinstance(tree, Mapping):
-            return self._typed(name, tree)
+            return self._typed_output(name, tree)
         entry = Fields(tree, shape, self._bag)
         type_ = self._type(entry.scalar("type"))
         outside, flag = self._outside_name(entry.scalar("as")), self._flag(entry)
@@ -414,7 +427,7 @@ class _Builder(AgentReader):
         listed = entry.mapping("fields")
         if listed is not None and not listed.entries:
             self._bag.error(Code.WRONG_KIND, listed.span, key="fields", expected="at least one field", found="none")
-        fields = _with_flags(self._each(listed, self._field), ast.Output)
+        fields = _with_flags(self._read_each(listed, self._field), ast.Output)
         is_open = self._word(entry.scalar("open"), "open", ("true", "false"))
         rest: ast.Word | None = None
         if is_open is not None and is_open.text == "true":
@@ -460,7 +473,7 @@ class _Builder(AgentReader):
             return None
         entry = Fields(mapping, shapes.FUNCTION, self._bag)
         listed = entry.mapping("params")
-        parameters = self._each(listed, self._typed)
+        parameters = self._read_each(listed, self._typed_output)
         returns = self._type(entry.scalar("returns"))
         is_whole = listed is None or len(parameters) == len(listed.entries)
         value = self._function_value(entry)
@@ -489,7 +502,7 @@ class _Builder(AgentReader):
         if entry is None:
             return None
         listed = entry.mapping("inputs")
-        parameters = self._each(listed, self._output)
+        parameters = self._read_each(listed, self._output)
         is_whole = listed is not None and len(parameters) == len(listed.entries)
         table = self._decision_table(entry)
         return ast.Function(name, parameters, None, table) if table and is_whole else None
@@ -501,21 +514,21 @@ class _Builder(AgentReader):
         if found is None:
             return (), None
         listed = expect_mapping(found, "error", self._bag)
-        return _with_flags(self._each(listed, self._output), ast.Output), found.span
+        return _with_flags(self._read_each(listed, self._output), ast.Output), found.span
 
     def _machine(self, name: ast.Word, tree: Tree) -> ast.StateMachine | None:
         entry = self._fields(expect_mapping(tree, name.text, self._bag), shapes.STATE_MACHINE)
         if entry is None:
             return None
         initial = entry.scalar("initial")
-        transitions = self._each(entry.mapping("transitions"), self._transitions_of)
+        transitions = self._read_each(entry.mapping("transitions"), self._transitions_of)
         return None if initial is None else ast.StateMachine(name, self._name(initial, "a state"), transitions)
 
     def _transitions_of(self, name: ast.Word, tree: Tree) -> tuple[ast.Word, tuple[ast.Word, ...]]:
         return name, self._names(tree, name.text)
 
     def _metadata(self, mapping: Mapping | None) -> tuple[ast.Word, ...] | None:
-        """Return the dependencies; check the structure of the other metadata, which is for readers only."""
+        """Return the dependencies. The other metadata is only checked for its structure, because it is for readers."""
         metadata = self._fields(mapping, shapes.METADATA)
         if metadata is None:
             return None
@@ -546,17 +559,17 @@ class _Builder(AgentReader):
             () if isinstance(sensitive, bool) else sensitive,
             "none" if audit is None else audit.text,
             None if required is None else required.span,
-            self._declassified(entry.mapping("declassify")),
-            self._audited(entry.mapping("audit")),
+            self._releases(entry.mapping("declassify")),
+            self._audit_members(entry.mapping("audit")),
         )
 
-    def _audited(self, mapping: Mapping | None) -> tuple[tuple[ast.Word, ast.Expression], ...]:
+    def _audit_members(self, mapping: Mapping | None) -> tuple[tuple[ast.Word, ast.Expression], ...]:
         entry = self._fields(mapping, shapes.AUDIT)
         values = {} if entry is None else {name: self._expression(entry.scalar(name)) for name in entry.names()}
         keys = {key.text: key.span for key, _ in (mapping.entries if mapping else ())}
         return tuple((ast.Word(name, keys[name]), value) for name, value in values.items() if value is not None)
 
-    def _declassified(self, mapping: Mapping | None) -> tuple[tuple[ast.Word, ast.Word], ...]:
+    def _releases(self, mapping: Mapping | None) -> tuple[tuple[ast.Word, ast.Word], ...]:
         found = []
         for key, tree in mapping.entries if mapping else ():
             if not isinstance(tree, Scalar) or not tree.text.strip():
@@ -587,7 +600,11 @@ class _Builder(AgentReader):
         inputs = self._words(entry.mapping("inputs"))
         expect = entry.mapping("expect")
         now = entry.scalar("now")
-        listed = entry.sequence("effects")
+        given = entry.get("effects")
+        if isinstance(given, Mapping):
+            first = given.entries[0][0].text if given.entries else "NAME"
+            report_wrong_kind(given, "effects", "a list", self._bag, _EFFECTS_HELP.replace("NAME", first))
+        listed = None if isinstance(given, Mapping) else entry.sequence("effects")
         effects = tuple(e for item in (listed.items if listed else ()) if (e := self._case_effect(item)))
         if name is None or expect is None:
             return None
@@ -603,7 +620,9 @@ class _Builder(AgentReader):
                 where = f"`expect` with `{key.text}`"
                 self._bag.error(Code.UNKNOWN_KEY, other.span, where=where, key=other.text, help=help_)
         if key.text == "error":
-            fields = expect_mapping(value, "error", self._bag)
+            fields = value if isinstance(value, Mapping) else None
+            if fields is None:
+                report_wrong_kind(value, "error", "a mapping", self._bag, _NO_ERROR_HELP)
             return None if fields is None else replace(case, expect=(), error=self._words(fields))
         scalar = expect_scalar(value, key.text, self._bag)
         if scalar is None:

@@ -20,7 +20,7 @@ BUDGET = 12_000_000
 
 
 class Decision(Enum):
-    """Answer of a search without a witness."""
+    """Result of a search that finds no witness."""
 
     EXCLUDED = "excluded"
     UNDECIDED = "undecided"
@@ -44,7 +44,7 @@ Point: TypeAlias = tuple[Range, ...]
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """Two rows that match the same values."""
+    """Two rows that match equal values."""
 
     first: int
     second: int
@@ -110,7 +110,7 @@ class Analysis:
     # -- searches ---------------------------------------------------------------------------------
 
     def find_gap(self) -> Point | Decision:
-        """Return values that no row matches; `EXCLUDED` if there are none."""
+        """Return values that no row matches, or `EXCLUDED` if there are none."""
         is_decided = [True]
         try:
             found = None if self._is_empty else self._gap(self._parts, self._all, is_decided)
@@ -121,7 +121,10 @@ class Analysis:
         return EXCLUDED if is_decided[0] else UNDECIDED
 
     def find_gaps(self, most: int) -> list[tuple[Range | None, ...]]:
-        """Return up to `most` disjoint gaps: a range for each column, None where all of its values are in the gap."""
+        """Return up to `most` disjoint gaps, each with a range for each column.
+
+        The range is None if the gap has all values of the column.
+        """
         found: list[tuple[Range | None, ...]] = []
         parts = list(self._parts)
         try:
@@ -143,9 +146,10 @@ class Analysis:
         return found
 
     def find_overlap(self, classes: Sequence[Hashable | None]) -> Overlap | Decision:
-        """Return two rows of different classes that match the same values; `EXCLUDED` if there are none.
+        """Return two rows of different classes that match equal values.
 
-        Rows of one class may overlap. The class None of a row equals no other and is no evidence of a difference.
+        `EXCLUDED` if there are none. Rows of one class may overlap. The class None differs from every class, but it is
+        no evidence that the results differ.
         """
         by_row = [("row", row) if each is None else ("class", each) for row, each in enumerate(classes)]
         exact = [part for part in self._parts if part.is_exact and classes[part.row] is not None]
@@ -161,7 +165,7 @@ class Analysis:
             return UNDECIDED
 
     def find_unreached(self, count: int) -> tuple[int, ...] | Decision:
-        """Return the rows that match nothing which no earlier row matches."""
+        """Return the rows whose values all match earlier rows."""
         reached: set[int] = set()
         try:
             if not self._is_empty:
@@ -176,7 +180,7 @@ class Analysis:
         self._spend(len(parts) + 1)
         if not parts:
             return {}
-        restricted = _restricted(parts, columns)
+        restricted = _restricting_parts(parts, columns)
         if len(restricted) < len(parts):
             free = [part for part in parts if not any(part.spans[column] is not None for column in columns)]
             if any(part.is_exact for part in free):
@@ -219,7 +223,10 @@ class Analysis:
     def _overlap_in(
         self, parts: list[_Part], column: int, classes: Sequence[Hashable]
     ) -> tuple[int, int, dict[int, _Span]] | None:
-        """Search one column: in ascending order, each span meets the farthest ends of two classes before it."""
+        """Search one column for overlapping spans of two classes.
+
+        In ascending order, each span is compared with the farthest ends of two classes before it.
+        """
         domain = self._domains[column]
         spans = sorted((low, high, part.row) for part in parts for low, high in part.spans[column] or domain)
         ends: list[tuple[int, int]] = []
@@ -257,7 +264,7 @@ class Analysis:
     # -- splitting --------------------------------------------------------------------------------
 
     def _choose(self, parts: list[_Part], columns: tuple[int, ...]) -> int:
-        """Return the column whose cuts separate the parts best: the one with the least members after splitting."""
+        """Return the column whose cuts separate the parts best. Its split has the least members."""
         best, least = columns[0], -1
         for column in columns:
             spans = [part.spans[column] for part in parts]
@@ -275,7 +282,7 @@ class Analysis:
         return best
 
     def _sweep(self, parts: list[_Part], column: int) -> Iterator[tuple[_Span, list[_Part]]]:
-        """Yield the spans of a column between the cuts of its parts, each with the parts that have it."""
+        """Yield the spans of a column between cuts, each with the parts that contain it."""
         wild: list[_Part] = []
         changes: dict[int, tuple[list[_Part], list[_Part]]] = {}
         for part in parts:
@@ -319,5 +326,5 @@ class Analysis:
         return tuple(found)
 
 
-def _restricted(parts: list[_Part], columns: tuple[int, ...]) -> list[_Part]:
+def _restricting_parts(parts: list[_Part], columns: tuple[int, ...]) -> list[_Part]:
     return [part for part in parts if any(part.spans[column] is not None for column in columns)]

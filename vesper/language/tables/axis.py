@@ -114,22 +114,22 @@ class Axis:
         )
 
     def example(self, found: Range) -> tuple[bool, Scalar | None]:
-        """Return whether a value in a range is known, and a short one. Null and NaN are values too."""
+        """Return whether a value in a range is known, and a short one. Null and NaN are possible values."""
         if found == NULL_RANGE:
             return True, None
         if found == NAN_RANGE:
             return True, float("nan")
         low, high = found
         if self._value is not None:
-            return True, self._value(_nearest_key(low[1], high[1] - 1, self._usual_key()))
+            return True, self._value(_nearest_key(low[1], high[1] - 1, self._preferred_key()))
         if self.type == STRING:
             return True, _text_between(low[1], high[1] if high != self.order[1] else None)
         if self.type == DECIMAL:
             return _decimal_between(low, high)
         return (True, low[1]) if len(low) == 2 else (False, None)
 
-    def _usual_key(self) -> int:
-        """Return the key of the value that examples prefer."""
+    def _preferred_key(self) -> int:
+        """Return the key of the preferred value for examples."""
         assert self._key is not None
         usual: dict[Type, Scalar] = {DATE: date(2000, 1, 1), TIMESTAMP: datetime(2000, 1, 1, tzinfo=UTC), FLOAT: 0.0}
         return int(self._key(usual[self.type])) if self.type in usual else 0
@@ -227,7 +227,7 @@ def _bounds(type_: Type) -> tuple[int, int] | None:
 
 
 def _float_key(value: float) -> int:
-    """Return the position of a float in their order. The zeros are equal."""
+    """Return the position of a float in the order of all floats. The zeros are equal."""
     (bits,) = struct.unpack(">q", struct.pack(">d", value))
     return int(bits) if bits >= 0 else -(int(bits) + 2**63)
 

@@ -28,13 +28,13 @@ _SCALARS = (BOOLEAN, INTEGER, DECIMAL, FLOAT, STRING, DATE, TIMESTAMP, DURATION)
 
 
 def has_literals(type_: Type) -> bool:
-    """Return whether cells of a column can have literals; other columns have `-`, `null` and conditions only."""
+    """Return whether cells of a column can have literals. Other columns have only `-`, `null` and conditions."""
     inner = without_null(type_)
     return isinstance(inner, Enum) or inner in _SCALARS
 
 
 def literal_of(operand: Operand, type_: Type, is_bare: bool = False) -> Scalar | None:
-    """Return the value of an operand that is a literal of the column's type, else None.
+    """Return the value of an operand if it is a literal of the column's type.
 
     In a column of strings, text after an operator and in a range is an expression unless it is quoted.
     """
@@ -51,7 +51,7 @@ def literal_of(operand: Operand, type_: Type, is_bare: bool = False) -> Scalar |
 
 @lru_cache(maxsize=65_536)
 def read_cell(text: str, type_: Type) -> ValueSet | None:
-    """Return the values that a cell of literals matches, None for all; raise `CellProblem` for any other cell."""
+    """Return the values that a cell of literals matches, None for all. Raises `CellProblem` for any other cell."""
     tests = parse_cell(text)
     if not tests:
         return None
@@ -62,7 +62,7 @@ def read_cell(text: str, type_: Type) -> ValueSet | None:
 
 
 def literal_ranges(tests: tuple[Test, ...], type_: Type) -> Ranges | None:
-    """Return the values that any of the tests matches; None where a test is an expression."""
+    """Return the values that any of the tests matches. None if a test is an expression."""
     found: list[Range] = []
     for test in tests:
         ranges = _ranges_of(test, type_)
@@ -94,12 +94,12 @@ def _ranges_of(test: Test, type_: Type) -> Ranges | None:
                 return None
             if operator == "!=":
                 return complement(axis.ranges(ValueSet((Interval(value, value),))), axis.domain)
-            return axis.ranges(ValueSet((_compared(operator, value),)))
+            return axis.ranges(ValueSet((_compared_interval(operator, value),)))
         case _:
             return None
 
 
-def _compared(operator: str, value: Scalar) -> Interval:
+def _compared_interval(operator: str, value: Scalar) -> Interval:
     match operator:
         case "<" | "<=":
             return Interval(None, value, is_high_open=operator == "<")

@@ -19,7 +19,7 @@ _ENDS = {"]": True, ")": False}
 
 
 class CellProblem(Exception):
-    """A part of a cell that cannot be read: what is expected there, what is found, and how to fix it."""
+    """A part of a cell that cannot be read, with the expectation and a repair."""
 
     def __init__(self, start: int, end: int, expected: str, found: str, help_: str | None = None) -> None:
         super().__init__(f"expected {expected}, found {found}")
@@ -42,7 +42,7 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """`>= 100`, or a literal alone, which stands for equality."""
+    """`>= 100`, or a literal alone, which means equality."""
 
     operator: str
     operand: Operand
@@ -91,16 +91,17 @@ _RANGE = re.compile(rf"([\[(])({_WORD})\.\.({_WORD})([\])])")
 
 
 def parse_cell(text: str) -> tuple[Test, ...]:
-    """Return the tests of a cell, empty for `-`; raise `CellProblem` where the text is no cell."""
+    """Return the tests of a cell, empty for `-`. Raises `CellProblem` if the text is not a cell."""
     if text.strip() == "-":
         return ANY
     return _simple_cell(text) or _CellParser(text).cell()
 
 
 def _simple_cell(text: str) -> tuple[Test, ...] | None:
-    """Return the test of a cell that is one comparison or range of plain words, else None.
+    """Return the test of a cell with one comparison or range of plain words.
 
-    Almost every cell is one, and files have many; the parser takes four times as long for the same result.
+    None for other cells. Almost every cell of a file is simple; the parser takes four times as long for an equal
+    result.
     """
     found = _COMPARISON.fullmatch(text)
     if found is not None:

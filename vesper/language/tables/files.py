@@ -1,4 +1,4 @@
-"""Rows of a decision table from a CSV or XLSX file, and the table of the IR that they become."""
+"""Rows of a decision table from a CSV or XLSX file."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _SEARCHABLE = (BOOLEAN, INTEGER, DECIMAL, STRING, DATE, TIMESTAMP, DURATION)
 
 
 class FileProblem(Exception):
-    """A file that cannot be read as rows: the line in it (0 for the whole file), what is wrong, and how to fix it."""
+    """A file that cannot be read as rows: the line, the problem and a repair. Line 0 means the whole file."""
 
     def __init__(self, line: int, what: str, help_: str | None = None) -> None:
         super().__init__(what)
@@ -52,19 +52,19 @@ class FileProblem(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """Lines of texts with their numbers; the first has the names of the columns."""
+    """The lines of a sheet: line numbers and cells. The first line has the names of the columns."""
 
     lines: Sequence[tuple[int, list[str]]]
 
 
 def is_searchable(type_: Type) -> bool:
-    """Return whether a column of a file may have this type."""
+    """Return whether a column of a file may have this type. Lookups search the rows by its order."""
     inner = without_null(type_)
     return isinstance(inner, Enum) or inner in _SEARCHABLE
 
 
 def read_sheet(path: Path, sheet: str | None) -> tuple[Sheet, bytes]:
-    """Return the lines of a CSV file or of a sheet of an XLSX file, and its bytes, or raise `FileProblem`."""
+    """Return the lines of a CSV or XLSX file, and its bytes. Raises `FileProblem` for an unreadable file."""
     try:
         content = read_regular(path, MAX_FILE)
     except OSError as error:
@@ -77,7 +77,7 @@ def read_sheet(path: Path, sheet: str | None) -> tuple[Sheet, bytes]:
 
 
 def _read_workbook(content: bytes, name: str | None) -> Sheet:
-    """Return the lines of a sheet; cells that are empty at the end of a line are added."""
+    """Return the lines of a sheet. Missing cells at the end of a line become empty ones."""
     from vesper.storage.sheets.model import SheetProblem
     from vesper.storage.sheets.xlsx_reader import read_sheet as read_xlsx
 
@@ -113,7 +113,7 @@ def delimiter_of(text: str) -> str:
 
 
 def condition_names(sheet: Sheet, outputs: Sequence[OutputColumn]) -> list[str]:
-    """Return the names of the columns of conditions: those of the first line that are no outputs and no notes."""
+    """Return the names of the columns of conditions. They are in the first line, and are not outputs or notes."""
     names = [name.strip() for name in sheet.lines[0][1]] if sheet.lines else []
     others = {*NOTES, *(each.name for each in outputs)}
     return [name for name in dict.fromkeys(names) if name not in others]

@@ -76,7 +76,7 @@ class OutputColumn:
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """A row of literals: one set for each column, None where every value matches, and one result for each output."""
+    """A row of literals: a set for each column and a result for each output. The set is None if every value matches."""
 
     cells: tuple[ValueSet | None, ...]
     results: tuple[Value, ...]

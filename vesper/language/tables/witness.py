@@ -14,7 +14,7 @@ _MAX_SHOWN = 8
 
 
 def show_point(labels: Sequence[str], types: Sequence[Type], point: Point) -> str | None:
-    """Return `amount = 100, country = 'DE'`; None where no value of a range is known."""
+    """Return a point as text: `amount = 100, country = 'DE'`. None if no value of a range is known."""
     shown: list[str] = []
     for label, type_, found in zip(labels, types, point, strict=True):
         is_known, value = axis_of(type_).example(found)
@@ -28,7 +28,7 @@ def show_point(labels: Sequence[str], types: Sequence[Type], point: Point) -> st
 
 
 def show_value(value: Value, type_: Type) -> str:
-    """Return a value as expressions and cells spell it."""
+    """Return a value in the syntax of expressions and cells."""
     inner = without_null(type_)
     if value is None:
         return "null"

@@ -66,6 +66,6 @@ def _bounded(output: bytes) -> str:
     return text if more <= 0 else f"{text}\n… and {more:,} bytes more"
 
 
-def shown(project: Project, path: Path) -> str:
+def command_path(project: Project, path: Path) -> str:
     """Return a path as the commands get it: relative to the folder in which they run."""
     return f"./{path.relative_to(project.root).as_posix()}"

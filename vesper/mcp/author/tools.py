@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from vesper.mcp.author.commands import Ran, run_command, shown
+from vesper.mcp.author.commands import Ran, command_path, run_command
 from vesper.mcp.author.project import AuthorError, Project
 from vesper.mcp.author.search import MAX_CHARACTERS, guide, search
 
@@ -66,7 +66,7 @@ async def _read(project: Project, given: Mapping[str, Any]) -> Ran:
 
 async def _write(project: Project, given: Mapping[str, Any]) -> Ran:
     path = project.write(given["path"], given["text"])
-    return await run_command(project, "check", "--nodes", ".", "--", shown(project, path))
+    return await run_command(project, "check", "--nodes", ".", "--", command_path(project, path))
 
 
 async def _check(project: Project, given: Mapping[str, Any]) -> Ran:
@@ -86,7 +86,7 @@ async def _test(project: Project, given: Mapping[str, Any]) -> Ran:
 
 
 async def _run(project: Project, given: Mapping[str, Any]) -> Ran:
-    path = shown(project, project.existing(given["node"]))
+    path = command_path(project, project.existing(given["node"]))
     options = ["--json", "-", "--format", "json", "--seconds", str(_RUN_SECONDS), "--config", str(project.run_config)]
     options += ["--now", given["now"]] if "now" in given else []
     inputs = json.dumps(given["inputs"], ensure_ascii=False)
@@ -94,7 +94,7 @@ async def _run(project: Project, given: Mapping[str, Any]) -> Ran:
 
 
 async def _compare(project: Project, given: Mapping[str, Any]) -> Ran:
-    paths = [shown(project, project.existing(given[each])) for each in ("before", "after")]
+    paths = [command_path(project, project.existing(given[each])) for each in ("before", "after")]
     return await run_command(project, "compare", "--nodes", ".", "--seconds", str(_COMPARE_SECONDS), "--", *paths)
 
 
@@ -105,7 +105,7 @@ async def _search(_project: Project, given: Mapping[str, Any]) -> Ran:
 
 
 def _one(project: Project, given: Mapping[str, Any]) -> list[str]:
-    return ["--", shown(project, project.existing(given["node"]))] if "node" in given else []
+    return ["--", command_path(project, project.existing(given["node"]))] if "node" in given else []
 
 
 _NODE: Final = "A path below the folder of nodes, an id such as price_v1, or a name without its version."

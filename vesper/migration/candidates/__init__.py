@@ -1,1 +1,1 @@
-"""Live candidates: another version of a node that follows the lead of a name and performs nothing."""
+"""Live candidates: versions of a node that follow the lead and perform nothing."""

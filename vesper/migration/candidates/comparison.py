@@ -1,4 +1,4 @@
-"""A candidate on the records of its leader: what it came to, and where that differs.
+"""Comparison of a candidate with its lead, on the records of the lead.
 
 The candidate runs on the direct engine, is fed the leader's completions and performs nothing. A request gets the
 completion of a recorded one with the same effect, parts and key, wherever it stood; one that was never recorded ends
@@ -30,7 +30,7 @@ from vesper.migration.compare.comparator import fold_rounds
 from vesper.migration.compare.divergence_record import outcome_words
 from vesper.migration.compare.path_words import path_words
 from vesper.migration.compare.transcript import Exchange, Transcript
-from vesper.migration.shadow.guarded_direct import Broke, DirectSide, PathedProgram, Trail
+from vesper.migration.shadow.guarded_direct import Broke, DirectSide, PathedProgram, PathNoteBuilder
 from vesper.migration.shadow.shadow_run import was_stopped
 from vesper.values.model import printable, show
 
@@ -44,8 +44,8 @@ _MAX_WORDS = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """One run of the lead, with what the candidate came to."""
+class CandidateVerdict:
+    """The verdict on the candidate for one run of the lead."""
 
     result: Result
     at_us: int
@@ -54,7 +54,7 @@ class Judged:
 
 
 @dataclass(slots=True)
-class Followed:
+class FollowResult:
     """An execution of a version on recorded completions."""
 
     outcome: Outcome | None = None
@@ -63,16 +63,19 @@ class Followed:
     left: list[Exchange] = field(default_factory=list)
     """Recorded exchanges that it did not use."""
     points: bytes = b""
-    trail: Trail = field(default_factory=Trail)
+    note_builder: PathNoteBuilder = field(default_factory=PathNoteBuilder)
 
 
 def follow_records(
     program: PathedProgram, transcript: Transcript, names: Sequence[str], deadline: float, is_sensitive: bool
-) -> Followed | Broke:
-    """Run a version on the records of a run. `names` are its inputs; others of the records are left out."""
+) -> FollowResult | Broke:
+    """Run a version on the records of a run.
+
+    `names` are the inputs of the version; other recorded inputs are left out.
+    """
     inputs = {name: transcript.inputs[name] for name in names if name in transcript.inputs}
     side = DirectSide(program, _KEY, inputs, transcript.now, None, deadline, is_sensitive=is_sensitive)
-    found, answer = Followed(left=list(transcript.exchanges)), None
+    found, answer = FollowResult(left=list(transcript.exchanges)), None
     while True:
         step = side.advance(answer)
         if isinstance(step, Broke):
@@ -87,7 +90,7 @@ def follow_records(
             found.new = request
             return found
         found.left.remove(answer)
-        found.trail.settle(Exchange(request, answer.value, answer.failure))
+        found.note_builder.settle(Exchange(request, answer.value, answer.failure))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,26 +114,26 @@ class Comparison:
         self._outcomes = VersionOutcomes(lead.compiled.node, candidate.compiled.node)
         self._points: dict[str, Sequence[Point]] = {}
 
-    def judge(self, transcript: Transcript, execution: str | None, at_us: int) -> Judged:
+    def judge(self, transcript: Transcript, execution: str | None, at_us: int) -> CandidateVerdict:
         """Run the candidate on a transcript of the lead."""
         if was_stopped(transcript.outcome) or isinstance(transcript.outcome, LimitHit | EngineFault):
-            return Judged("unanswered", at_us)  # the lead has no answer to compare with
+            return CandidateVerdict("unanswered", at_us)  # the lead has no answer to compare with
         followed = self._follow(self._candidate, transcript)
         if isinstance(followed, Broke):
-            return Judged("faults" if followed.is_fault else "unanswered", at_us, fault=_fault_kind(followed))
+            return CandidateVerdict("faults" if followed.is_fault else "unanswered", at_us, fault=_fault_kind(followed))
         if isinstance(followed.outcome, LimitHit):
-            return Judged("limits", at_us)
+            return CandidateVerdict("limits", at_us)
         field_name = self._difference(transcript, followed)
         if field_name is None:
-            return Judged("agreed", at_us)
-        return Judged("changed", at_us, self._group(transcript, followed, field_name, execution, at_us))
+            return CandidateVerdict("agreed", at_us)
+        return CandidateVerdict("changed", at_us, self._group(transcript, followed, field_name, execution, at_us))
 
-    def _follow(self, side: Side, transcript: Transcript) -> Followed | Broke:
+    def _follow(self, side: Side, transcript: Transcript) -> FollowResult | Broke:
         names = [each.name for each in side.compiled.node.inputs]
         return follow_records(side.program(), transcript, names, self._deadline, side.masks.is_active)
 
-    def _difference(self, transcript: Transcript, followed: Followed) -> str | None:
-        """Return the field that differs, without values; None where nothing does."""
+    def _difference(self, transcript: Transcript, followed: FollowResult) -> str | None:
+        """Return the location or request that differs, without values; None if nothing does."""
         if followed.new is not None:
             return f"new request: {_request_name(followed.new)}"
         assert followed.outcome is not None
@@ -147,19 +150,19 @@ class Comparison:
     # -- words and examples -----------------------------------------------------------------------
 
     def _group(
-        self, transcript: Transcript, followed: Followed, field_name: str, execution: str | None, at_us: int
+        self, transcript: Transcript, followed: FollowResult, field_name: str, execution: str | None, at_us: int
     ) -> Group:
         lead = self._follow(self._lead, transcript)
         lead_path = PathText("", ("unknown",)) if isinstance(lead, Broke) else self._path(self._lead, lead)
         example = self._example(transcript, followed, execution, at_us)
         return Group(lead_path, self._path(self._candidate, followed), field_name, 1, at_us, at_us, (example,))
 
-    def _path(self, side: Side, followed: Followed) -> PathText:
+    def _path(self, side: Side, followed: FollowResult) -> PathText:
         if followed.outcome is None:
             assert followed.new is not None
-            name = followed.trail.name_at(followed.points, followed.new.path)
+            name = followed.note_builder.name_at(followed.points, followed.new.path)
             return PathText(name, (f"at {_request_name(followed.new)}",))
-        note = followed.trail.note(followed.points, followed.outcome)
+        note = followed.note_builder.note(followed.points, followed.outcome)
         node_id = side.compiled.node.node_id
         if node_id not in self._points:
             self._points[node_id] = side.program().points()
@@ -167,7 +170,7 @@ class Comparison:
         more = (f"… {len(words) - _MAX_WORDS:,} more",) if len(words) > _MAX_WORDS else ()
         return PathText(note.name, (*words[:_MAX_WORDS], *more))
 
-    def _example(self, transcript: Transcript, followed: Followed, execution: str | None, at_us: int) -> Example:
+    def _example(self, transcript: Transcript, followed: FollowResult, execution: str | None, at_us: int) -> Example:
         candidate = self._candidate
         if followed.new is not None:
             mask = candidate.masks.request(followed.new.path)
@@ -180,9 +183,9 @@ class Comparison:
         return Example(
             execution,
             at_us,
-            self._shown(self._inputs_text(transcript)),
-            self._shown(outcome_words(self._lead.masks.outcome(transcript.outcome))),
-            self._shown(text),
+            self._redact_and_cut(self._inputs_text(transcript)),
+            self._redact_and_cut(outcome_words(self._lead.masks.outcome(transcript.outcome))),
+            self._redact_and_cut(text),
         )
 
     def _inputs_text(self, transcript: Transcript) -> str:
@@ -190,7 +193,7 @@ class Comparison:
         shown = self._lead.masks.inputs(dict(transcript.inputs))
         return "\n".join(f"{printable(name)} = {_value_text(each)}" for name, each in shown.items())
 
-    def _shown(self, text: str) -> str:
+    def _redact_and_cut(self, text: str) -> str:
         text = self._redact(text)
         return text if len(text) <= _MAX_TEXT else f"{text[: _MAX_TEXT - 1]}…"
 
@@ -208,12 +211,12 @@ def _request_name(request: Request) -> str:
 
 
 def _ending_name(outcome: Outcome) -> str:
-    """Return how an execution ended, for a group: the code of a user function may hold a value."""
+    """Return the ending of an execution for a group, without values. The code of a user function may hold a value."""
     if isinstance(outcome, Failed) and not _CODE.fullmatch(str(outcome.code)):
         return "failed"
     return printable(ending(outcome))
 
 
 def _fault_kind(broke: Broke) -> str:
-    """Return the kind of a fault: its message may hold values."""
+    """Return the kind of a fault without its message, which may hold values."""
     return type(broke.error).__name__ if broke.error is not None else broke.what.partition(":")[0]

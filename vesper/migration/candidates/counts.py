@@ -72,7 +72,7 @@ class Group:
 
 @dataclass(slots=True)
 class Counts:
-    """What a candidate came to. Collected in a process, and added up in the store."""
+    """Results of a candidate, collected in a process and added up in the store."""
 
     results: dict[str, int] = field(default_factory=lambda: dict.fromkeys(RESULTS, 0))
     groups: dict[str, Group] = field(default_factory=dict)

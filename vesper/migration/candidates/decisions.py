@@ -1,4 +1,4 @@
-"""Decisions of a person about a candidate: promote, withdraw, resume, with what refuses them.
+"""A person's decisions about a candidate: promote, withdraw or resume.
 
 A decision is one transaction, which processes that run the name poll several times a second. The command and the
 dashboard give the same orders and show the same texts.
@@ -40,7 +40,7 @@ class Order:
 
 
 def give(store: Store, found: NameOverview, order: Order, compile_version: Callable[[str], Compiled | None]) -> str:
-    """Store a decision, and return what it means. Raises `Refused` and `StoreError`."""
+    """Store a decision, and return a text about its effect. Raises `Refused` and `StoreError`."""
     started = found.started
     if started is None:
         raise Refused(

@@ -1,4 +1,4 @@
-"""The program of a lead whose candidate follows: runs as ever, and drawn runs are recorded for the candidate.
+"""The program of a lead that records drawn runs for its candidate.
 
 It wraps the program of any engine, also a routed one: its modes, evidence and counts are those of the lead alone.
 """
@@ -68,7 +68,7 @@ class LedProgram(FastEntry, HostedProgram, Repeatable):
     def fast_entry(
         self, unwrap: Unwrap, takes_now: bool, raises: Raises | None = None
     ) -> Callable[..., dict[str, Any]] | None:
-        """Return the lead's entry behind a draw; a drawn call is recorded, and its outcome is unwrapped."""
+        """Return the lead's entry behind a draw. A drawn call is recorded, and its outcome is unwrapped."""
         entry = self._lead.fast_entry(unwrap, takes_now, raises) if isinstance(self._lead, FastEntry) else None
         if entry is None:
             return None
@@ -95,7 +95,7 @@ class LedProgram(FastEntry, HostedProgram, Repeatable):
     def attach_host(self, host: Host) -> None:
         if isinstance(self._lead, HostedProgram):
             self._lead.attach_host(host)
-        self._candidate.followers.heed(host)
+        self._candidate.followers.yield_to(host)
         self._on_host(host)
 
     def route(self, prepared: Prepared, inputs: Mapping[str, object], execution: str) -> Prepared:

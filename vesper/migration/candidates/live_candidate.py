@@ -1,4 +1,4 @@
-"""A candidate in one process: which runs it follows, what it came to, and the decision of a person about it.
+"""The candidate of a name in one process: its drawn runs, its results, and its decision.
 
 A request reads `is_following`, one attribute. Runs wait in the shadow queue of the process, whose admission bounds
 their cost and whose watchdog abandons one that hangs. Counts go to the store once a second in numbered batches; a
@@ -20,7 +20,7 @@ from weakref import WeakMethod
 
 from vesper._direct import size_of
 from vesper.config.versions import VersionSettings
-from vesper.migration.candidates.comparison import Comparison, Judged
+from vesper.migration.candidates.comparison import CandidateVerdict, Comparison
 from vesper.migration.candidates.counts import Counts
 from vesper.migration.candidates.record import (
     MAX_PAIRS,
@@ -135,7 +135,7 @@ class LiveCandidate:
         """Queue a run of the lead that has ended."""
         if isinstance(found, Lost):
             if found.why != LEFT:  # a run that waits is recorded again when it is resumed
-                self._count(Judged("unanswered", now_us()))
+                self._count(CandidateVerdict("unanswered", now_us()))
             return
         bounds = self._bounds
         self.followers.put(
@@ -144,26 +144,26 @@ class LiveCandidate:
                 self._count,
                 size_of(found.inputs) + sum(size_of(each.value) for each in found.exchanges),
                 None if bounds.has_workers else HANG_FACTOR * bounds.deadline,
-                self._hung,
+                self._report_hang,
             )
         )
 
-    def _judge(self, transcript: Transcript, execution: str | None) -> Judged | None:
+    def _judge(self, transcript: Transcript, execution: str | None) -> CandidateVerdict | None:
         if not self.is_following:  # it was withdrawn, or hung, while this run waited
             return None
         return self._comparison.judge(transcript, execution, now_us())
 
-    def _hung(self, why: str) -> Judged:
+    def _report_hang(self, why: str) -> CandidateVerdict:
         self._stop(f"it hung: {why}")
-        return Judged("faults", now_us(), fault="hang")
+        return CandidateVerdict("faults", now_us(), fault="hang")
 
     def _stop(self, why: str) -> None:
         self._stopped, self.is_following = why, False
         _log.error("%s: this process follows the candidate no more: %s", self.pair.candidate, why)
 
-    def _count(self, judged: Judged | Lost) -> None:
+    def _count(self, judged: CandidateVerdict | Lost) -> None:
         if isinstance(judged, Lost):
-            judged = Judged("unanswered", now_us())
+            judged = CandidateVerdict("unanswered", now_us())
         with self._lock:
             self._counts.add(judged.result, judged.at_us, judged.group, judged.fault)
             faults = self._counts.results["faults"]

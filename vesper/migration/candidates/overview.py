@@ -72,16 +72,19 @@ class NameOverview:
 def read_name(
     store: Store, name: str, settings: VersionSettings | None, pair: Pair | None, with_examples: int = 0
 ) -> NameOverview:
-    """Return one name. `pair` is that of the files; without it the latest start of the configured versions counts."""
+    """Return the overview of one name.
+
+    `pair` is that of the files; without it the pair of the configured versions that started last is used.
+    """
     record = read_record(store, name)
-    started = _present(record, settings, pair)
+    started = _find_started_pair(record, settings, pair)
     counts = Counts() if started is None else read_counts(store, name, started, with_examples)
     decision = None if started is None else record.decision_on(started.pair.id)
     is_stale = record.decision is not None and decision is None and record.decision.kind != "resumed"
     return NameOverview(name, settings, started, decision, counts, record.decision if is_stale else None)
 
 
-def _present(record: NameRecord, settings: VersionSettings | None, pair: Pair | None) -> Started | None:
+def _find_started_pair(record: NameRecord, settings: VersionSettings | None, pair: Pair | None) -> Started | None:
     if pair is not None:
         return record.started(pair.id)
     for each in reversed(record.pairs):

@@ -1,4 +1,4 @@
-"""What the store holds of a name: its pairs of lead and candidate, the decision of a person, counts and history.
+"""The stored state of a name: pairs of lead and candidate, decision, counts and history.
 
 A pair is a lead and a candidate by semantic hash. A decision belongs to one pair: after a change of either definition
 it does not apply any more. Counts arrive in numbered batches, each applied once.
@@ -110,7 +110,7 @@ def read_record(store: Store, name: str) -> NameRecord:
 
 
 def start_pair(store: Store, name: str, pair: Pair, who: str, now_us: int) -> NameRecord:
-    """Store a pair where it is new, with a line in the history, and return the record."""
+    """Store a new pair with a line in the history, and return the record. A known pair is left unchanged."""
 
     def work(transaction: Transaction) -> NameRecord:
         return _start(transaction, name_key(name), pair, who, now_us)
@@ -213,5 +213,8 @@ def _counts_name(place: Started) -> str:
 
 
 def _examples_place(place: Started, stored: Counts, group: str) -> tuple[str, str]:
-    """Return the name of the document of a group, which others used before, and its owner."""
+    """Return the name of the document with the examples of a group, and its owner.
+
+    Another group may have used the document before, so the owner is checked.
+    """
     return f"examples-{place.slot}-{[*stored.groups].index(group)}", f"{place.pair.id} {group}"

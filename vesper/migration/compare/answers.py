@@ -1,4 +1,4 @@
-"""Both sides of a stored divergence for people: values side by side, the inputs, and the reason where they lack.
+"""Both sides of a stored divergence for people: values side by side, and the inputs.
 
 `vesper divergences` and the dashboard show the same rows.
 """

@@ -1,4 +1,4 @@
-"""The comparison of two executions: exact by declared type, within tolerances where the configuration has some.
+"""The comparison of two executions: exact by declared type, or within configured tolerances.
 
 Values are equal where `vesper.values.model.same` holds: the scale of a decimal counts, as do the sign of a zero and the
 order of a map. Only the order of a record's fields does not, which records lose when they are stored. Failures are
@@ -89,7 +89,7 @@ class Comparator:
 
         An expired tolerance is left out, because evidence gathered under it does not count without it.
         """
-        lines = [_RULES, *(each.canonical for each in self._in_force().values())]
+        lines = [_RULES, *(each.canonical for each in self._allowances_in_force().values())]
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 
     def expired(self) -> list[Tolerance]:
@@ -97,7 +97,7 @@ class Comparator:
         today = self._today()
         return [each.tolerance for each in self._allowances.values() if each.tolerance.until < today]
 
-    def outcomes(self, leader: Outcome, follower: Outcome) -> Verdict:
+    def compare_outcomes(self, leader: Outcome, follower: Outcome) -> Verdict:
         faults = [each for each in (leader, follower) if isinstance(each, EngineFault)]
         if faults:
             return self._difference("fault", "engine", leader, follower)
@@ -113,7 +113,7 @@ class Comparator:
         where = self._location(leader, follower)
         return _SAME if where is None else self._difference("outcome", where, leader, follower)
 
-    def requests(self, leader: Request | None, follower: Request | None) -> Verdict:
+    def compare_requests(self, leader: Request | None, follower: Request | None) -> Verdict:
         """Compare the next request of each execution; None means that it makes none. Tolerances do not apply."""
         if leader is None or follower is None:
             asked = leader or follower
@@ -137,13 +137,13 @@ class Comparator:
         texts = request_texts(leader, follower, place)
         return Difference("request", where, request_kind(leader), request_kind(follower), is_effect, texts)
 
-    def _in_force(self) -> Mapping[str, Allowance]:
+    def _allowances_in_force(self) -> Mapping[str, Allowance]:
         today = self._today()
         return {name: each for name, each in self._allowances.items() if today <= each.tolerance.until}
 
     def _compare_returned(self, leader: Returned, follower: Returned) -> Verdict:
         """Compare field by field; report the first that differs by more than its tolerance."""
-        allowances = self._in_force() if self._allowances else {}
+        allowances = self._allowances_in_force() if self._allowances else {}
         types = {each.name: each.type for each in self._node.outputs}
         verdict = _SAME
         for place in differing_fields(types, leader.value, follower.value, "outputs"):
@@ -154,7 +154,10 @@ class Comparator:
         return verdict
 
     def _location(self, leader: Outcome, follower: Outcome) -> str | None:
-        """Return the location where two outcomes differ that did not both return; None where they do not."""
+        """Return the location of a difference, or None if there is none.
+
+        At least one of the outcomes is not a returned one.
+        """
         match leader, follower:
             case DeclaredError(left), DeclaredError(right):
                 types = {each.name: each.type for each in self._node.errors}
@@ -209,7 +212,10 @@ def fold_rounds(where: str) -> str:
 
 
 def _request_place(leader: Request, follower: Request, names: Names) -> Place | None:
-    """Return the first part that differs: the path, the effect, the key, a fixed part, a field of an argument."""
+    """Return the first differing part of two requests.
+
+    The order is path, effect, key, fixed parts, fields of arguments.
+    """
     if leader.path != follower.path:
         # Sorted, so that the divergence has the same identity whichever engine leads.
         return Place(" or ".join(sorted((leader.path, follower.path))), leader.path, follower.path)
@@ -235,16 +241,16 @@ def _first_name(left: Mapping[str, object], right: Mapping[str, object]) -> str 
 class Judge(Protocol):
     """A comparison of two outcomes: a `Comparator`, or a weaker one for functions."""
 
-    def outcomes(self, leader: Outcome, follower: Outcome) -> Verdict: ...
+    def compare_outcomes(self, leader: Outcome, follower: Outcome) -> Verdict: ...
 
 
 def odd_one_out(answers: Mapping[str, Outcome], comparator: Judge) -> str | None:
     """Return the name of the outcome that differs from at least two equal ones; None where there is none."""
-    return odd_one_of(answers, comparator.outcomes)
+    return odd_one_of(answers, comparator.compare_outcomes)
 
 
 def odd_one_of(answers: Mapping[str, T], judge: Callable[[T, T], Verdict]) -> str | None:
-    """Return the odd one of any values that a judge can compare. See `odd_one_out`."""
+    """Return the name of the odd one among any values that a judge compares. See `odd_one_out`."""
     if len(answers) < 3:
         return None
     for name, answer in answers.items():

@@ -1,4 +1,4 @@
-"""The stored form of a divergence: its identity, its count, a few exemplars, and whether it is closed.
+"""The stored form of a divergence: identity, count, exemplars, and whether it is closed.
 
 The fingerprint identifies node, kind, location and path. The same fault on a thousand inputs of one path is one
 divergence with a count of a thousand.

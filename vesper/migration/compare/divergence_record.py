@@ -49,7 +49,7 @@ class PathsByPlace:
         self._paths: dict[str, set[str]] = {}
 
     def identity(self, place: str, path: str) -> str:
-        """Return the path if it is one of the first at this place, else an empty text."""
+        """Return the path if it is among the first at this place, else an empty text."""
         known = self._paths.setdefault(place, set())
         if path not in known and len(known) >= _MAX_PATHS:
             return ""

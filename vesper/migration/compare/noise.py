@@ -54,9 +54,9 @@ def compare_runs(run: Callable[[], T], judge: Callable[[T, T], Verdict]) -> Diff
 
 
 def noise_between(first: Agreement, again: Report | None) -> Difference | None:
-    """Return where a follower differs from its own earlier agreement on the same records.
+    """Return where a follower differs from its earlier agreement on the same records.
 
-    Returns None where it does not, or where the second run has no verdict. A fault is reported as such by the caller.
+    None if it does not, or if the second run has no verdict. A fault is reported as such by the caller.
     """
     match again:
         case Disagreement(difference):
@@ -68,7 +68,9 @@ def noise_between(first: Agreement, again: Report | None) -> Difference | None:
             return None
 
 
-def checked(follow: Callable[[], Report | None], transcript: Transcript, execution: str | None = None) -> Report | None:
+def follow_with_check(
+    follow: Callable[[], Report | None], transcript: Transcript, execution: str | None = None
+) -> Report | None:
     """Return the report of a follower, with a second run for one in `CHECK_INTERVAL` agreements.
 
     Noise replaces the agreement in the report.

@@ -45,7 +45,7 @@ def point_words(point: Point, compiled: Compiled) -> str:
 
 
 def _is_requirement(compiled: Compiled, point: Point) -> bool:
-    """Whether the condition negates a requirement of a validation, which has the same place in the source."""
+    """Return whether the condition negates a requirement of a validation. Both have the same place in the source."""
     condition = _expressions(compiled)[point.expression]
     if point.kind != "condition" or not isinstance(condition, Call) or condition.op != "boolean.not":
         return False

@@ -61,7 +61,7 @@ def _inside(left: object, right: object, at: str, names: Names) -> Place:
 
 
 def request_texts(leader: Request | None, follower: Request | None, place: Place | None) -> tuple[str, str]:
-    """Return both requests as texts with values: a line for each part, last the field that differs."""
+    """Return both requests as texts with values, one line per part. The field that differs is last."""
     ends = (_MISSING, _MISSING) if place is None else (place.left, place.right)
     where = "" if place is None else place.where
     one, other = (_request_text(each, where, end) for each, end in zip((leader, follower), ends, strict=True))

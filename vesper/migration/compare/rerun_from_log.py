@@ -98,11 +98,11 @@ def compare_done(leader: Done, follower: Done, comparator: Comparator, steps: Ma
 
     `steps` maps expressions to their steps (`steps_by_expression`).
     """
-    outcomes = comparator.outcomes(leader.outcome, follower.outcome)
+    outcomes = comparator.compare_outcomes(leader.outcome, follower.outcome)
     if isinstance(outcomes, Incomparable) or (isinstance(outcomes, Difference) and outcomes.kind == "fault"):
         return outcomes
     for one, other in zip_longest(leader.requests, follower.requests):
-        asked = comparator.requests(one, other)
+        asked = comparator.compare_requests(one, other)
         if not isinstance(asked, Same):
             return asked
     if not isinstance(outcomes, Same):

@@ -112,7 +112,10 @@ def shrink_divergence(
 
 
 def _start(runner: _Runner, shown: Divergence | Exemplar | Transcript) -> tuple[Given, _Target]:
-    """Return the first execution that still differs: one with the same fingerprint, else one of the same kind."""
+    """Return the first execution that still differs.
+
+    One with the same fingerprint is preferred to one of the same kind.
+    """
     wanted = shown if isinstance(shown, Divergence) else None
     kept = [each for each in _transcripts(shown) if each is not None]
     if not kept:
@@ -211,7 +214,7 @@ class _Runner:
         except KeyError:
             return None
 
-    def asked(self, given: Given) -> tuple[Request, ...]:
+    def requests_of(self, given: Given) -> tuple[Request, ...]:
         """Return the requests of all engines."""
         return tuple(each for name in self._programs for each in self.done(name, given).requests)
 
@@ -277,7 +280,7 @@ class _Search:
 
         It starts at the end, because later requests depend on earlier completions.
         """
-        asked = {each.path for each in self._runner.asked(given)}
+        asked = {each.path for each in self._runner.requests_of(given)}
         wanted = tuple(each for each in given.answers if each.path in asked)
         fewest = [replace(given, answers=each) for each in ((), wanted) if len(each) < len(given.answers)]
         given = self._first(fewest) or given
@@ -322,7 +325,7 @@ class _Search:
         if answer.failure is not None:
             return
         type_ = self._runner.type_at(answer.path)
-        asked = next((each for each in self._runner.asked(given) if each.path == answer.path), None)
+        asked = next((each for each in self._runner.requests_of(given) if each.path == answer.path), None)
         if asked is not None and asked.effect == "state_transition":
             type_ = Enum(tuple(asked.fixed["from"].split(",")))
         if type_ is None:

@@ -37,9 +37,10 @@ def simpler_of(type_: Type | None, value: object) -> Iterator[object]:
 
 
 def _simpler_integers(value: int) -> Iterator[object]:
-    """Yield zero, half, then one less in each digit from the first, then values that read simpler.
+    """Yield simpler integers, simplest first.
 
-    A large number shrinks in tens of steps.
+    These are zero, half, one less in each digit from the first, then values that are easier to read. A large number
+    shrinks in tens of steps.
     """
     sign = -1 if value < 0 else 1
     if value:

@@ -21,7 +21,7 @@ _NUMBERS = (INTEGER, DECIMAL, FLOAT)
 
 
 class BadTolerance(ConfigError):
-    """A tolerance that does not fit its node; the message contains the field, the reason and the alternatives."""
+    """A tolerance does not fit its node. The message contains the field, the reason and the alternatives."""
 
     def __init__(self, message: str) -> None:
         super().__init__("vesper.toml, [migration.nodes]", message)

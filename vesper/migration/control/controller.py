@@ -70,7 +70,7 @@ _NO_RATE = cusum.RateState()
 
 
 def step(state: NodeState, event: Event, now_us: int) -> StepResult:
-    """Return the state after an event, and the decisions in the order in which they take effect."""
+    """Return the state after an event, and the decisions in order of effect."""
     decisions: tuple[Decision, ...] = ()
     if state.pin is not None and now_us >= state.pin.until_us:
         state, decisions = _unpin(state, CONTROLLER, "the time of the pin is over", now_us)
@@ -83,9 +83,10 @@ def step(state: NodeState, event: Event, now_us: int) -> StepResult:
 
 
 def add_times(state: NodeState, times: Sequence[Timed]) -> tuple[NodeState, int]:
-    """Return the state after the leading times, and their number: all before the first that decides anything.
+    """Return the state after the leading times, and their number.
 
-    The result equals that of `step` on each, at a fraction of the cost: there is one event per request.
+    These are all before the first that decides anything. The result equals that of `step` on each, at a fraction of the
+    cost: there is one event per request.
     """
     after, count = latency.add_times(state.latency, [(each.python_ns, each.direct_ns) for each in times])
     return replace(state, latency=after) if count else state, count
@@ -121,7 +122,7 @@ def has_line(before: NodeState, decision: Decision) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A condition that a node does not meet yet, such as `7,412 more distinct runs that agree`."""
+    """An unmet condition for the next mode, such as `7,412 more distinct runs that agree`."""
 
     what: str
     count: int | None = None
@@ -204,19 +205,19 @@ def evidence_of(state: NodeState, *modes: Mode) -> Seen:
 def _apply(state: NodeState, event: Event, now_us: int) -> StepResult:
     match event:
         case Agreed():
-            return _agree(state, event)
+            return _add_agreement(state, event)
         case Generated(path, distinct):
             return _fill_path(state, path, generated=distinct)
         case Enumerated():
-            return _complete(state, event)
+            return _add_enumeration(state, event)
         case Diverged():
-            return _diverge(state, event, now_us)
+            return _add_divergence(state, event, now_us)
         case Unknown(count):
             return replace(state, unknown=state.unknown + count), ()
         case EngineFaulted(what):
             return _latch(state, Latch(Reason.ENGINE_FAULT, CONTROLLER, what, now_us))
         case RunLost(execution):
-            return _lose_run(state, execution, now_us)
+            return _add_lost_run(state, execution, now_us)
         case Noisy():
             return _add_noise(state, event)
         case Timed():
@@ -238,12 +239,12 @@ def _apply(state: NodeState, event: Event, now_us: int) -> StepResult:
         case Resume(who, why):
             return _resume(state, event, who, why, now_us)
         case Forget(who, why):
-            return _forget(state, who, why, now_us)
+            return _delete_evidence(state, who, why, now_us)
         case _:
             return state, ()
 
 
-def _agree(state: NodeState, event: Agreed) -> StepResult:
+def _add_agreement(state: NodeState, event: Agreed) -> StepResult:
     distinct = event.distinct
     on_path = event.distinct if event.on_path is None else event.on_path
     if state.mode is Mode.PYTHON_ONLY or (event.path not in state.paths and len(state.paths) >= MAX_PATHS):
@@ -272,7 +273,7 @@ def _fill_path(state: NodeState, path: str, clean: int = 0, generated: int = 0) 
     return after, ()
 
 
-def _complete(state: NodeState, event: Enumerated) -> StepResult:
+def _add_enumeration(state: NodeState, event: Enumerated) -> StepResult:
     if not 1 <= event.inputs <= MAX_ENUMERATED:
         return state, (Refused(event, f"a domain of 1 to {MAX_ENUMERATED:,} inputs is complete evidence"),)
     if state.mode is Mode.PYTHON_ONLY:
@@ -282,7 +283,7 @@ def _complete(state: NodeState, event: Enumerated) -> StepResult:
     return replace(state, is_complete=True), ()
 
 
-def _diverge(state: NodeState, event: Diverged, now_us: int) -> StepResult:
+def _add_divergence(state: NodeState, event: Diverged, now_us: int) -> StepResult:
     paths, opened = _demote_path(state, event)
     is_news = event.fingerprint not in state.open or _has_evidence(state.paths.get(event.path))
     state = replace(
@@ -340,7 +341,7 @@ def _demote_path(state: NodeState, event: Diverged) -> tuple[Mapping[str, PathSt
     return {**state.paths, event.path: now}, opened
 
 
-def _lose_run(state: NodeState, execution: str, now_us: int) -> StepResult:
+def _add_lost_run(state: NodeState, execution: str, now_us: int) -> StepResult:
     if execution in state.lost:
         return state, ()
     lost = (*state.lost, execution)
@@ -453,7 +454,7 @@ def _resume(state: NodeState, event: Resume, who: str, why: str, now_us: int) ->
     return _prepend(released, _change_mode(state, DEFAULT, Reason.RESUME, who, why, now_us))
 
 
-def _forget(state: NodeState, who: str, why: str, now_us: int) -> StepResult:
+def _delete_evidence(state: NodeState, who: str, why: str, now_us: int) -> StepResult:
     """Restart the evidence of an old definition in `shadow_direct` at most.
 
     Paths that ever failed keep their attempts.

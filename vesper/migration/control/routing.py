@@ -40,7 +40,7 @@ DEFAULT_SHARES = Shares()
 
 
 def ticket(node: str, text: bytes, key: bytes, salt: Salt) -> int:
-    """Return a number from 0 to 2⁶⁴ - 1 that is the same for everyone with the key."""
+    """Return a number from 0 to 2⁶⁴ - 1 that depends on the arguments alone."""
     if len(key) > KEY_BYTES:
         raise ValueError(f"the key for routing has {len(key)} bytes, and {KEY_BYTES} is the most")
     name = node.encode()

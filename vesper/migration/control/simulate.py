@@ -155,7 +155,10 @@ class Simulation:
         )
 
     def _is_settled(self) -> bool:
-        """Return True where nothing can change any more: in shadow_direct with a divergence that is never closed."""
+        """Return True where nothing can change any more.
+
+        That is so in shadow_direct with a divergence that is never closed.
+        """
         return self.state.mode is DEFAULT and bool(self.state.open) and self.scenario.close_after is None
 
     def _next_request(self) -> None:

@@ -163,7 +163,7 @@ class RunLost:
 
 @dataclass(frozen=True, slots=True)
 class Noisy:
-    """An engine, or the function in its place, that differed from itself on the same inputs and completions."""
+    """An engine or function differed from itself on the same inputs and completions."""
 
     fingerprint: str
     where: str

@@ -21,7 +21,7 @@ from vesper.compiler import Compiled
 from vesper.engines.engine import Done, Execution, Limits, Observer, PureExecution
 from vesper.engines.outcome import Failed, Outcome, Returned
 from vesper.migration.compare.comparator import Comparator, Same, Verdict
-from vesper.migration.compare.noise import checked
+from vesper.migration.compare.noise import follow_with_check
 from vesper.migration.compare.paths import path_name
 from vesper.migration.compare.reports import Agreement, Difference, Fault, Lost, Report
 from vesper.migration.compare.transcript import Transcript
@@ -39,7 +39,7 @@ _log = logging.getLogger("vesper.migration")
 
 
 class CannotAdopt(VesperError, ValueError):
-    """The node cannot stand behind the function; the message contains the reason."""
+    """The node cannot take over from the function; the message contains the reason."""
 
 
 def check_adoptable(compiled: Compiled) -> None:
@@ -100,9 +100,9 @@ def _refuse(function: str, what: str, names: Sequence[str], node: str, inputs: S
 
 
 def function_name(function: Callable[..., object]) -> str:
-    """Return the identity of the function for the epoch: its name, and a hash of its source if there is one.
+    """Return the identity of the function for the epoch: its name and source hash.
 
-    Another source is another function, and starts a new epoch.
+    A function without source has its name alone. Another source is another function, and starts a new epoch.
     """
     name = f"{getattr(function, '__module__', '?')}:{getattr(function, '__qualname__', repr(type(function)))}"
     try:
@@ -163,11 +163,11 @@ class FunctionProgram:
 
 
 class FunctionComparator(Comparator):
-    """A comparator that compares outputs, and otherwise only that neither side has any."""
+    """A comparator of outputs. Two outcomes without outputs are equal."""
 
-    def outcomes(self, leader: Outcome, follower: Outcome) -> Verdict:
+    def compare_outcomes(self, leader: Outcome, follower: Outcome) -> Verdict:
         if isinstance(leader, Returned) and isinstance(follower, Returned):
-            return super().outcomes(leader, follower)
+            return super().compare_outcomes(leader, follower)
         if isinstance(leader, Failed) and leader.problems and isinstance(follower, Returned):
             return Difference("outcome", leader.problems[0].path, _describe(leader), _describe(follower))
         if isinstance(leader, Returned) or isinstance(follower, Returned):
@@ -191,7 +191,7 @@ class AdoptedProgram:
         """Return the node's outputs; None where the function was called and its result is returned."""
         mode = self.live.local.mode
         if mode is Mode.DIRECT_ONLY and not self.chooser.is_sampled():
-            return self._alone(function, inputs)
+            return self._run_node_first(function, inputs)
         is_followed = self.chooser.is_followed(mode)
         given = transcript_of(inputs, None, (), Returned({})) if is_followed else None
         self.live.served(mode, "python")
@@ -199,7 +199,7 @@ class AdoptedProgram:
         outcome = function(inputs)
         took_ns = time.perf_counter_ns() - begun
         if given is not None:
-            self._learn(lambda: self._put(given, outcome, took_ns))
+            self._run_logged(lambda: self._put(given, outcome, took_ns))
         return None
 
     def _put(self, given: Transcript | Lost, outcome: Outcome, took_ns: int) -> None:
@@ -210,16 +210,16 @@ class AdoptedProgram:
         following = self._context.following(lambda: self._follow(transcript, took_ns), transcript)
         self._context.followers.put(following)
 
-    def _learn(self, work: Callable[[], None]) -> None:
-        """Run `work`, and log its errors: the function is done, and its caller must not see them."""
+    def _run_logged(self, work: Callable[[], None]) -> None:
+        """Run `work` and log its errors, which must not reach the function's caller."""
         try:
             work()
         except Exception as error:  # noqa: BLE001  # see the docstring
             name = self._context.compiled.node.node_id
             _log.error("%s: what the function came to could not be compared: %s", name, type(error).__name__)
 
-    def _alone(self, function: FunctionCall, inputs: Mapping[str, object]) -> Returned | None:
-        """Return the node's outputs where their path is trusted; otherwise call the function and compare."""
+    def _run_node_first(self, function: FunctionCall, inputs: Mapping[str, object]) -> Returned | None:
+        """Return the node's outputs if their path is trusted. Otherwise call the function, compare, and return None."""
         mode = self.live.local.mode
         given = transcript_of(inputs, None, (), Returned({}))
         side = DirectSide(
@@ -235,7 +235,7 @@ class AdoptedProgram:
         begun = time.perf_counter_ns()
         answer = function(inputs)
         took_ns = time.perf_counter_ns() - begun
-        self._learn(lambda: self._compare(step, given, answer, took_ns))
+        self._run_logged(lambda: self._compare(step, given, answer, took_ns))
         return None
 
     def _compare(self, step: Done | Broke, given: Transcript | Lost, answer: Outcome, took_ns: int) -> None:
@@ -256,7 +256,7 @@ class AdoptedProgram:
         Noise checks repeat the node, never the function, which may have effects.
         """
         context = self._context
-        report = checked(
+        report = follow_with_check(
             lambda: follow_transcript(
                 context.direct,
                 transcript,

@@ -69,7 +69,7 @@ _REASONS = {
 
 
 class BadWebhook(ConfigError):
-    """A URL that cannot receive posts; the message leaves out its path, which may be a secret."""
+    """A URL cannot receive posts. The message leaves out its path, which may be a secret."""
 
     def __init__(self, message: str) -> None:
         super().__init__("migration.alerts.webhook", message)
@@ -138,11 +138,11 @@ class Alerts:
         self._post(WHOLE, Alert(logging.ERROR, text, {"kind": "following_stopped"}))
 
     def candidate(self, key: NodeKey, kind: str, text: str, level: int) -> None:
-        """Post a decision about the candidate of a name, or a trouble with it. The caller has logged it."""
+        """Post a decision or a problem of a candidate, which the caller has logged."""
         self._post(key, Alert(level, text, {"kind": kind}))
 
     def host(self, alert: HostAlert) -> None:
-        """Post a trouble that a Host has logged: runs in doubt, or an outbox that is not emptied."""
+        """Post a problem that a Host has logged. Examples are runs in doubt, and an outbox that is not emptied."""
         self._post(WHOLE, Alert(logging.ERROR, alert.text, {"kind": alert.kind}))
 
     def _post(self, key: NodeKey, alert: Alert) -> None:

@@ -24,7 +24,7 @@ from vesper.migration.compare.reports import Agreement, Disagreement, Fault, Los
 from vesper.migration.compare.transcript import Transcript
 from vesper.migration.control.modes import Mode
 from vesper.migration.control.state import CONTROLLER, Enumerated, Forget
-from vesper.migration.router import evidence_replay as carry
+from vesper.migration.router import evidence_replay
 from vesper.migration.router.context import RoutingContext
 from vesper.migration.router.node_state import now_us
 from vesper.migration.stores.pruning import prune
@@ -44,7 +44,7 @@ _RETRY_SECONDS = 0.5
 """Seconds between two attempts to use a busy helper."""
 
 
-class Tending:
+class BackgroundChecks:
     """The background checks of one node."""
 
     def __init__(
@@ -93,9 +93,9 @@ class Tending:
             return
         if count or len(self._looked_at) < _MAX_NAMES:
             self._looked_at[name] = count + 1
-        self._helper.rerun(self._known, transcript, self._keyed.key, then=self._looked)
+        self._helper.rerun(self._known, transcript, self._keyed.key, then=self._report_repetition)
 
-    def _looked(self, answer: Answer) -> None:
+    def _report_repetition(self, answer: Answer) -> None:
         """Report a disagreement of a repetition. Its agreement has been counted before."""
         try:
             report = answer.result()
@@ -114,15 +114,15 @@ class Tending:
         """Start the one-time work in the background. One process per folder or store carries it out."""
         self._begun_with = self._keyed.key
         self._start_enumeration()
-        self._start("carry", self._carry, "running executions of the last definition again")
+        self._start("carry", self._replay_evidence, "running executions of the last definition again")
         if self._retention is not None:
             self._start("prune", self._prune, "removing the evidence of old definitions")
 
     def look(self) -> None:
         """Enumerate again after the store was replaced.
 
-        The new store does not know the enumeration, and traffic brings too few distinct inputs to replace it. It starts
-        once the node's mode counts evidence.
+        The new store does not have the result of the enumeration, and traffic brings too few distinct inputs to replace
+        it. It starts once the node's mode counts evidence.
         """
         key, state = self._keyed.key, self._live.state
         if self._is_closing or key == self._begun_with:
@@ -162,33 +162,33 @@ class Tending:
             except OSError:
                 return  # another process enumerates
             found = enumerate_all(
-                domain, self._live.key.epoch, self._part, Position(path), is_stopped=lambda: self._is_closing
+                domain, self._live.key.epoch, self._run_part, Position(path), is_stopped=lambda: self._is_closing
             )
         if isinstance(found, Enumerated):
-            self._live.enumerated(found)
+            self._live.report_enumeration(found)
         elif found is not None and not isinstance(found, Lost):
             self._live.report(found)
 
-    def _part(self, start: int, count: int) -> Report | None:
-        """Run a part of the enumeration in the helper, and wait while the helper is busy with traffic."""
+    def _run_part(self, start: int, count: int) -> Report | None:
+        """Run a part of the enumeration in the helper. While the helper is busy with traffic, it is tried again."""
         while (answer := self._helper.enumerate_part(self._known, start, count, self._keyed.key)) is None:
             if self._is_ending():
                 return Lost("the helper process was closed, or died too often")
             with suppress(Empty):
                 self._ends.get(timeout=_RETRY_SECONDS)
-        return self._waited(answer)
+        return self._wait_for_report(answer)
 
-    def _carry(self) -> None:
-        source = carry.older_epoch(self._store, self._live.key)
-        if source is None or not carry.claim(self._store, self._live.key, f"pid {os.getpid()}", source):
+    def _replay_evidence(self) -> None:
+        source = evidence_replay.older_epoch(self._store, self._live.key)
+        if source is None or not evidence_replay.claim(self._store, self._live.key, f"pid {os.getpid()}", source):
             return
-        found = carry.carry(self._store, source, self._rerun, is_stopped=self._is_ending)
+        found = evidence_replay.replay_evidence(self._store, source, self._rerun, is_stopped=self._is_ending)
         is_left = self._is_ending()
-        self._live.carried(found.agreed, found.paths, 0 if is_left else found.lost)
+        self._live.add_replayed(found.agreed, found.paths, 0 if is_left else found.lost)
         for report in found.disagreements:
             self._live.report(report)
         if is_left:
-            carry.leave(self._store, self._live.key)
+            evidence_replay.release_claim(self._store, self._live.key)
             why = "the helper process died too often" if self._helper.is_given_up else "this process ends"
             _log.info(
                 "%s: %d executions of the last definition agreed under this one; %s, and the next one runs the others",
@@ -220,10 +220,10 @@ class Tending:
 
     def _rerun(self, transcript: Transcript) -> Report | None:
         answer = self._helper.rerun(self._known, transcript, self._keyed.key, is_recorded=False)
-        return None if answer is None else self._waited(answer)  # not admitted: no comparison
+        return None if answer is None else self._wait_for_report(answer)  # not admitted: no comparison
 
-    def _waited(self, answer: Answer) -> Report | None:
-        """Return the report of the helper."""
+    def _wait_for_report(self, answer: Answer) -> Report | None:
+        """Wait for the report of the helper and return it."""
         try:
             return answer.result()
         except CancelledError:

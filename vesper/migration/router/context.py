@@ -52,7 +52,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class RoutingContext:
-    """One routed node: its definition, its rules, and the parts that it shares with the other routed nodes."""
+    """One routed node: its definition, its rules, and the shared parts."""
 
     compiled: Compiled
     key: NodeKey

@@ -29,7 +29,7 @@ Rerun: TypeAlias = Callable[[Transcript], Report | None]
 
 
 @dataclass(slots=True)
-class Carried:
+class EvidenceReplayResult:
     """The results of a replay."""
 
     source: NodeKey
@@ -72,20 +72,23 @@ def claim(store: Store, key: NodeKey, process: str, source: NodeKey) -> bool:
     return store.transact(key, work)
 
 
-def leave(store: Store, key: NodeKey) -> None:
-    """Give up the claim of a process that ends early. Repeated agreements count once."""
+def release_claim(store: Store, key: NodeKey) -> None:
+    """Release the claim of a process that ends early.
+
+    A new claim repeats executions, but repeated agreements count once.
+    """
     store.transact(key, lambda transaction: transaction.put_document(_CARRIED, _LEFT))
 
 
-def carry(
+def replay_evidence(
     store: Store,
     source: NodeKey,
     rerun: Rerun,
     progress: Callable[[int], None] = lambda _: None,
     is_stopped: Callable[[], bool] = lambda: False,
-) -> Carried:
+) -> EvidenceReplayResult:
     """Repeat all stored executions of the older epoch."""
-    found = Carried(source)
+    found = EvidenceReplayResult(source)
     done = 0
     for kept in transcripts(store, source).values():
         for text in kept.values():
@@ -97,7 +100,7 @@ def carry(
     return found
 
 
-def _classify(found: Carried, text: str, rerun: Rerun) -> None:
+def _classify(found: EvidenceReplayResult, text: str, rerun: Rerun) -> None:
     try:
         transcript = Transcript.from_text(text)
     except (JournalError, ValueError, KeyError, TypeError):
@@ -119,5 +122,5 @@ def _classify(found: Carried, text: str, rerun: Rerun) -> None:
 
 
 def _is_refusal(ending: str) -> bool:
-    """Return True where the inputs were refused, so that the execution did not reach its former path."""
+    """Return True where the inputs were refused. Such an execution does not reach its former path."""
     return ending.startswith(("failed bad_input at inputs", "broken constraint", "broken precondition"))

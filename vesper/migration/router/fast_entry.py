@@ -47,7 +47,7 @@ class Routed(Protocol):
     ) -> None: ...
 
 
-class WayIn:
+class NodeFastEntry:
     """The fast entry of one node."""
 
     def __init__(
@@ -148,8 +148,8 @@ class WayIn:
                 if count:
                     live.served(mode, engine, count)
         if lost:
-            live.lost(lost)
-        self._followers.admission.fed(asked, followed, spent_ns / 1_000_000_000)
+            live.count_lost(lost)
+        self._followers.admission.add_native_runs(asked, followed, spent_ns / 1_000_000_000)
         if abandoned:
             self._followers.note_abandoned(abandoned)
 

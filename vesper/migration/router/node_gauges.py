@@ -1,4 +1,4 @@
-"""Gauges of a routed node, set when its state is read from the store and when its traffic is written."""
+"""Gauges of a routed node, updated with its state and its traffic."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vesper.values.generated.metrics import CONFIDENCE, EVIDENCE, MODE, TRAFFIC_
 
 
 def set_node_gauges(state: NodeState, mode: Mode, traffic: Traffic, now_us: int) -> None:
-    """Set confidence, evidence, mode in effect, and the share of each engine in the last two hours."""
+    """Set confidence, evidence, mode in effect, and engine shares of two hours."""
     runs = state.clean + state.divergences
     set_gauge(CONFIDENCE, (state.node,), wilson.lower_bound(runs, state.divergences))
     set_gauge(EVIDENCE, (state.node,), runs)

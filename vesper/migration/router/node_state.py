@@ -147,7 +147,7 @@ class Live:
             self._replace_local()  # the parent may have been replacing it
 
     def listen(self, tell: Callable[[Local], None]) -> None:
-        """Call `tell` with `local` now and whenever it is replaced, in order. It must not report anything."""
+        """Call `tell` with `local` now and after each replacement, in order. It must not report anything."""
         with self._mode_lock:
             self.listeners.append(tell)
             tell(self.local)
@@ -173,7 +173,7 @@ class Live:
             case Agreement():
                 self._agree(report)
             case Lost():
-                self.lost(1)
+                self.count_lost(1)
             case Disagreement() | Fault():
                 self._handle_finding(report)
 
@@ -187,7 +187,7 @@ class Live:
         with self._lock:
             self._time(python_ns, direct_ns)
 
-    def lost(self, count: int) -> None:
+    def count_lost(self, count: int) -> None:
         """Count comparisons without a verdict."""
         with self._lock:
             self._unknown += count
@@ -200,11 +200,11 @@ class Live:
         """Report a run under the direct engine that never ended."""
         self._enqueue_finding(Happened(RunLost(execution)), {})
 
-    def enumerated(self, event: Enumerated) -> None:
+    def report_enumeration(self, event: Enumerated) -> None:
         """Report that both engines agreed on all inputs."""
         self._enqueue_finding(Happened(event), {})
 
-    def carried(self, agreed: Mapping[str, set[int]], paths: Mapping[str, str], lost: int) -> None:
+    def add_replayed(self, agreed: Mapping[str, set[int]], paths: Mapping[str, str], lost: int) -> None:
         """Add executions of an older epoch that agreed under the present definition, by path."""
         with self._lock:
             for name, fingerprints in agreed.items():
@@ -253,7 +253,7 @@ class Live:
         if happened.divergence is not None:
             span = active_span()
             if span is not None:  # the engines were compared inside the run
-                span.diverged(happened.divergence.where, happened.divergence.fingerprint)
+                span.note_divergence(happened.divergence.where, happened.divergence.fingerprint)
             for tell in self.witnesses:
                 tell(happened.divergence)
         note = report.note if isinstance(report, Disagreement) else None
@@ -344,9 +344,10 @@ class Live:
         return bool(self._compared or self._unknown or self._times or self._served)
 
     def due(self, is_all: bool) -> list[Batch]:
-        """Return the batches to send, ordered by number, and the same again until `told` was called for all.
+        """Return the batches to send, ordered by number.
 
-        The store would take a lower number after a higher one for a repetition.
+        They are returned again until `remove_sent` was called for each. The store would take a lower number after a
+        higher one for a repetition.
         """
         with self._lock:
             if self._sending:
@@ -363,7 +364,7 @@ class Live:
             self._sending = sending
             return list(sending)
 
-    def told(self, batch: Batch) -> None:
+    def remove_sent(self, batch: Batch) -> None:
         """Remove a batch that the store has."""
         with self._lock:
             self._sending = [each for each in self._sending if each.number != batch.number]

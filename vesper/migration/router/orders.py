@@ -71,7 +71,7 @@ class Answer:
 def decide_candidate(
     opened: OpenStore, found: NameOverview, order: Order, compile_version: Callable[[str], Compiled | None]
 ) -> str:
-    """Store a decision about the candidate of a name, post it, and return what it means. Raises `Refused`."""
+    """Store and post a decision about a candidate, and return its effect as text. Raises `Refused`."""
     text = give(opened.store, found, order, compile_version)
     alerts = Alerts(opened.migration.webhook)
     said = f"{text}; by {order.who}: {order.why}"
@@ -115,7 +115,7 @@ def kill(
 
 
 def resume(opened: OpenStore, key: NodeKey, who: str, why: str, now_us: int) -> tuple[list[Answer], list[str]]:
-    """Release the latches of a node. Also returns notes about what still holds it."""
+    """Release the latches of a node. Also returns notes about a pin or latches of other epochs."""
     answers = send(opened, [key], Resume(who, why), now_us)
     notes = []
     if not any(each.problems for each in answers):
@@ -143,7 +143,10 @@ def _latched_epochs(opened: OpenStore, key: NodeKey) -> list[NodeKey]:
 
 
 def kill_all(opened: OpenStore, who: str, why: str, now_us: int) -> tuple[bool, str | None]:
-    """Stop every node. Returns whether this order did it, and a note where it changed nothing or reaches no node."""
+    """Stop every node.
+
+    Returns whether this order stopped them, and a note where nothing changed or no node was routed.
+    """
     try:
         before = ledger.read_kill_switch(opened.store)
     except BadState:
@@ -191,7 +194,7 @@ def _answer(key: NodeKey, applied: ledger.Applied, where: str) -> Answer:
 
 
 def _accept_expired_pin(applied: ledger.Applied) -> ledger.Applied:
-    """Drop the refusal of an unpin whose pin expired just before it: the requested state holds."""
+    """Drop the refusal of an unpin whose pin expired just before. The requested state holds already."""
     if not any(isinstance(each, PinEnded) for each in applied.decisions):
         return applied
     left = (each for each in applied.decisions if not (isinstance(each, Refused) and isinstance(each.event, Unpin)))

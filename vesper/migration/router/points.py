@@ -1,4 +1,7 @@
-"""The points of a node's paths, which are numbered by epoch: the source of another epoch does not fit."""
+"""The points of a node's paths, for a file that is still of the epoch.
+
+Points are numbered by epoch, so the source of another epoch does not fit.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from vesper.values.vesper_error import VesperError
 
 
 class PointsUnavailable(VesperError):
-    """The node of the file has no points for the paths of the epoch; the message contains the reason."""
+    """The file's node has no points for the paths of the epoch. The message contains the reason."""
 
 
 def points_of_epoch(compiled: Compiled, file: str, epoch: str, tolerances: Sequence[Tolerance]) -> Sequence[Point]:

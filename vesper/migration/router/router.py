@@ -1,4 +1,4 @@
-"""The entry of a node that is being moved over: selects the engines of each request.
+"""The program of a node in migration: it selects the engines of each request.
 
 A `RoutedProgram` is a program like any other, so every caller of programs runs it. Before a request runs, it reads what
 this process knows of the node (`Live.local`) and draws; nothing waits for a store. Whatever goes wrong with the direct
@@ -25,7 +25,7 @@ from vesper.migration.compare.reports import Fault, Lost
 from vesper.migration.compare.transcript import Transcript
 from vesper.migration.control.modes import Mode
 from vesper.migration.router.context import Chooser, RoutingContext
-from vesper.migration.router.fast_entry import WayIn
+from vesper.migration.router.fast_entry import NodeFastEntry
 from vesper.migration.router.shadow_feed import Agreed, ShadowFeed
 from vesper.migration.shadow.recorded_program import RecordedProgram, transcript_of
 from vesper.migration.shadow.routed_programs import GuardedProgram, PairedProgram
@@ -58,7 +58,7 @@ class RoutedProgram(FastEntry, ModalProgram, HostedProgram):
         self._feed = ShadowFeed(context, python, agreed)
         self._recorded = RecordedProgram(python, self._feed.put)
         self._both: tuple[bytes, GuardedProgram, PairedProgram] | None = None
-        self._way_in: WayIn | None = None
+        self._way_in: NodeFastEntry | None = None
         self._making = threading.Lock()
 
     @property
@@ -83,7 +83,7 @@ class RoutedProgram(FastEntry, ModalProgram, HostedProgram):
             mode = Mode.PYTHON_ONLY  # malformed inputs: Python raises the error, and no engine is compared
         if mode is Mode.DIRECT_ONLY and not self.chooser.is_sampled():
             self._count(mode, "direct")
-            return self._guarded().call(inputs, now, limits)
+            return self._guarded_program().call(inputs, now, limits)
         if mode is Mode.CANARY_DIRECT and self.chooser.is_in_canary(inputs):
             self._count(mode, "direct")
             return self._paired().call(inputs, now, limits)
@@ -117,7 +117,7 @@ class RoutedProgram(FastEntry, ModalProgram, HostedProgram):
             return None
         with self._making:  # two threads that load the node would make one each, and one would never be drained
             if self._way_in is None:
-                self._way_in = self._made_way_in(direct, slot, unwrap)
+                self._way_in = self._make_fast_entry(direct, slot, unwrap)
             return self._way_in.call
 
     @property
@@ -125,18 +125,18 @@ class RoutedProgram(FastEntry, ModalProgram, HostedProgram):
         """Return the route of the fast entry, whose native calls follow the mode of the node."""
         return None if self._way_in is None else self._way_in.route
 
-    def _made_way_in(self, direct: DirectProgram, slot: Slot | None, unwrap: Unwrap) -> WayIn:
-        return WayIn(self._context, self, self._python, direct, (slot or Slot.apart()).flights, unwrap)
+    def _make_fast_entry(self, direct: DirectProgram, slot: Slot | None, unwrap: Unwrap) -> NodeFastEntry:
+        return NodeFastEntry(self._context, self, self._python, direct, (slot or Slot.unshared()).flights, unwrap)
 
     def planned(self, plan: Plan, inputs: Mapping[str, object], now: datetime | None = None) -> Outcome:
-        """Carry out a request that the fast entry planned. A plan of another mode is made anew."""
+        """Carry out a request that the fast entry planned. A plan that does not fit the present mode is replaced."""
         mode = self.live.local.mode
         match plan:
             case Plan.PYTHON:
                 return self._python.call(inputs, now)
             case Plan.DIRECT if mode is Mode.DIRECT_ONLY and is_a(inputs, dict):
                 self._count(mode, "direct")
-                return self._guarded().call(inputs, now)
+                return self._guarded_program().call(inputs, now)
             case Plan.FOLLOWED if mode is not Mode.PYTHON_ONLY:
                 self._count(mode, "python")
                 return self._recorded.call(inputs, now)
@@ -152,7 +152,7 @@ class RoutedProgram(FastEntry, ModalProgram, HostedProgram):
         broke: str | None,
         now: datetime | None = None,
     ) -> None:
-        """Take over an execution that the fast entry does not count: follow it again, or report its fault."""
+        """Take over an execution from the fast entry. It is followed again, or its fault is reported."""
         found: Transcript | Lost | None = None
         if outputs is not None:
             found = transcript_of(inputs, now, (), Returned(cast(Mapping[str, Value], outputs)))
@@ -179,22 +179,25 @@ class RoutedProgram(FastEntry, ModalProgram, HostedProgram):
     # -- in a Host --------------------------------------------------------------------------------
 
     def attach_host(self, host: Host) -> None:
-        """Subscribe to runs that a dead process left under the direct engine, and let callers go before shadow runs."""
-        host.on_lost.append(self._lost)
-        self._context.followers.heed(host)
+        """Subscribe to lost runs of a Host, and delay shadow runs while it serves callers.
+
+        A lost run was left by a dead process under the direct engine.
+        """
+        host.on_lost.append(self._report_lost_run)
+        self._context.followers.yield_to(host)
         if self._on_host is not None:
             self._on_host(host)
 
-    def _lost(self, run: Summary) -> None:
+    def _report_lost_run(self, run: Summary) -> None:
         if run.semantic_hash == self.semantic_hash:
             self.live.lost_run(run.execution)
 
     def route(self, prepared: Prepared, inputs: Mapping[str, object], execution: str) -> Prepared:
-        """Return the node on the engines that its mode selects for one run of a node with effects."""
+        """Return the engines for one run of a node with effects, by its mode."""
         mode = self.live.local.mode
         if mode is Mode.DIRECT_ONLY and not self.chooser.is_sampled(execution):
             self.live.served(mode, "direct")
-            return replace(prepared, program=self._guarded(), engine="interp")
+            return replace(prepared, program=self._guarded_program(), engine="interp")
         if mode is Mode.CANARY_DIRECT and self.chooser.is_in_canary(inputs):
             self.live.served(mode, "direct")
             return replace(prepared, program=self._paired(), engine="python")
@@ -203,14 +206,17 @@ class RoutedProgram(FastEntry, ModalProgram, HostedProgram):
             return replace(prepared, program=self._python, engine="python")
         return replace(prepared, program=self._recorded, engine="python")
 
-    def _guarded(self) -> GuardedProgram:
+    def _guarded_program(self) -> GuardedProgram:
         return self._programs()[1]
 
     def _paired(self) -> PairedProgram:
         return self._programs()[2]
 
     def _programs(self) -> tuple[bytes, GuardedProgram, PairedProgram]:
-        """Return the programs of the current key: immutable, and shared by all requests until the key changes."""
+        """Return the programs of the current key.
+
+        They are immutable, and shared by all requests until the key changes.
+        """
         key = self._context.keyed.key
         both = self._both
         if both is None or both[0] != key:

@@ -33,7 +33,7 @@ from vesper.migration.compare.divergence_record import PathsByPlace, divergence_
 from vesper.migration.compare.reports import Disagreement, Fault
 from vesper.migration.control.routing import Shares
 from vesper.migration.control.state import Diverged, EngineFaulted, Noisy
-from vesper.migration.router.background_checks import Tending
+from vesper.migration.router.background_checks import BackgroundChecks
 from vesper.migration.router.context import RoutingContext, Rules
 from vesper.migration.router.epoch import epoch_of
 from vesper.migration.router.node_state import now_us
@@ -44,7 +44,7 @@ from vesper.migration.shadow.admission import Admission
 from vesper.migration.shadow.guarded_direct import PathedProgram
 from vesper.migration.shadow.shadow_queue import Followers
 from vesper.migration.stores.store import Happened, NodeKey, Store, StoreAway, StoreError
-from vesper.migration.workers.counted_program import Counting
+from vesper.migration.workers.counted_program import ExecutionCounters
 from vesper.migration.workers.helper import Helper
 from vesper.storage.after_fork import Order, register
 from vesper.storage.trust import distrust
@@ -62,7 +62,7 @@ _WHOLE = 10_000
 class Routes:
     def __init__(self, config: Config, store: Store | None = None) -> None:
         self.config = config
-        self.settings = config.migrating()
+        self.settings = config.migration_settings()
         self._folder = spool_folder(config.folder)
         if (reason := distrust(self._folder)) is not None:
             raise StoreError(reason)
@@ -70,13 +70,13 @@ class Routes:
         self.helper = Helper()
         self._hosts: WeakSet[Host] = WeakSet()
         """Hosts of routed nodes, which know the secrets to redact."""
-        self._tended: list[Tending] = []
+        self._tended: list[BackgroundChecks] = []
         self.followers = Followers(Admission(self.settings.follow_cpu, self.settings.follow_memory))
         self.migration.lull = self.followers.lull
         self.migration.gatherers.append(self._drain)
         self.followers.on_exhausted = self.migration.stop_following
         self.migration.chores += (self.followers.check, self.followers.admission.adjust)
-        self._counting = Counting(self._folder / "flights", self.migration.tell_of)
+        self._counting = ExecutionCounters(self._folder / "flights", self.migration.send_event)
         self.migration.chores.append(self._counting.look)
         self._programs: dict[NodeKey, RoutedProgram] = {}
         self._candidates: dict[tuple[str, str], LiveCandidate] = {}
@@ -95,34 +95,34 @@ class Routes:
     def program(self, compiled: Compiled) -> RoutedProgram:
         """Return the routed node; the same one for the same node."""
         comparator = Comparator(compiled, self.settings.of(compiled.node.node_id).tolerances)
-        _say_what_is_over(comparator, compiled.node.node_id)
+        _warn_of_expired_tolerances(comparator, compiled.node.node_id)
         key = NodeKey(compiled.node.node_id, epoch_of(compiled, comparator.version))
         with self._lock:
             found = self._programs.get(key)
             if found is None:
                 context = self._context(key, compiled, comparator)
                 found = self._programs[key] = RoutedProgram(
-                    context, _python(compiled), self._tend(context).agreed, self.attach
+                    context, _python(compiled), self._start_background_checks(context).agreed, self.attach
                 )
             return found
 
     def attach(self, host: Host) -> None:
-        """Know a Host that performs effects of a routed node or of a lead."""
+        """Register a Host that performs effects of a routed node or of a lead."""
         self._hosts.add(host)
-        self.migration.heed(host)
+        self.migration.forward_alerts(host)
 
     def adopted(self, compiled: Compiled, function: str) -> AdoptedProgram:
         """Return a node behind a function; `function` names it and is part of the epoch (`function_name`)."""
         from vesper.migration.router.adoption import AdoptedProgram, FunctionComparator  # slow to import
 
         comparator = FunctionComparator(compiled, self.settings.of(compiled.node.node_id).tolerances)
-        _say_what_is_over(comparator, compiled.node.node_id)
+        _warn_of_expired_tolerances(comparator, compiled.node.node_id)
         key = NodeKey(compiled.node.node_id, epoch_of(compiled, f"{comparator.version} {function}"))
         with self._lock:
             return AdoptedProgram(self._context(key, compiled, comparator, leader=function.partition("#")[0]))
 
     def candidate(self, name: str, settings: VersionSettings, lead: Compiled, candidate: Compiled) -> LiveCandidate:
-        """Return the candidate of a name in this process; the same one for the same definitions and settings."""
+        """Return the candidate of a name in this process. It is one object for equal definitions and settings."""
         from vesper.migration.candidates.comparison import Comparison, Side
         from vesper.migration.candidates.live_candidate import Bounds, LiveCandidate
         from vesper.migration.candidates.record import Pair
@@ -195,7 +195,7 @@ class Routes:
     ) -> RoutingContext:
         """Build all parts of one routed node. Raises `ConfigError` before any of them is registered."""
         rules, plans = self._rules(compiled), plans_of(compiled)
-        direct = self._counted(key, self._direct(compiled))
+        direct = self._count_executions(key, self._direct(compiled))
 
         paths = PathsByPlace()
 
@@ -219,10 +219,10 @@ class Routes:
             is_ready=_always_ready if self._workers is None else self._workers.is_ready,
         )
 
-    def _tend(self, context: RoutingContext) -> Tending:
+    def _start_background_checks(self, context: RoutingContext) -> BackgroundChecks:
         """Start the background checks of one node."""
         store, retention = self.migration.store, self.settings.retention
-        tending = Tending(context, store, self.helper, self._folder, self._redact, retention)
+        tending = BackgroundChecks(context, store, self.helper, self._folder, self._redact, retention)
         self._tended.append(tending)
         self.migration.chores += (tending.look, tending.flush)
         tending.begin()
@@ -236,8 +236,11 @@ class Routes:
         has_workers = self.settings.isolation != "none"
         return Rules(shares, node.routing_key, self.settings.deadline, node.tolerances, has_workers)
 
-    def _counted(self, key: NodeKey, direct: PathedProgram) -> PathedProgram:
-        """Count executions under way, unless workers run them: a crash of a worker ends no caller."""
+    def _count_executions(self, key: NodeKey, direct: PathedProgram) -> PathedProgram:
+        """Return the program with its running executions counted, unless workers run it.
+
+        A crash of a worker ends no caller.
+        """
         return direct if self.settings.isolation != "none" else self._counting.program(key, direct)
 
     def _direct(self, compiled: Compiled) -> PathedProgram:
@@ -309,7 +312,7 @@ def _python(compiled: Compiled) -> PythonProgram:
     return python
 
 
-def _say_what_is_over(comparator: Comparator, node: str) -> None:
+def _warn_of_expired_tolerances(comparator: Comparator, node: str) -> None:
     for each in comparator.expired():
         _log.warning("%s: the tolerance of `%s` ended on %s and holds no more", node, each.field, each.until)
 

@@ -8,19 +8,19 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from vesper.engines.python_engine import PythonProgram
-from vesper.migration.compare.noise import checked
+from vesper.migration.compare.noise import follow_with_check
 from vesper.migration.compare.reports import Agreement, Disagreement, Fault, Lost, Report
 from vesper.migration.compare.transcript import Transcript
 from vesper.migration.router.context import RoutingContext
 from vesper.migration.shadow.shadow_run import follow_transcript
-from vesper.observe.spans import compared
+from vesper.observe.spans import export_comparison
 
 Agreed: TypeAlias = Callable[[Agreement, Transcript, bool], None]
 """Receives an execution that was followed and agreed, and whether it was drawn for a closer check."""
 
 
 class ShadowFeed:
-    """The end of a recorded execution of one node: follow it, and report to the node's state."""
+    """The route of a recorded execution of one node to the shadow queue and the node's state."""
 
     def __init__(self, context: RoutingContext, python: PythonProgram, agreed: Agreed | None = None) -> None:
         self._context = context
@@ -73,8 +73,8 @@ class ShadowFeed:
             )
 
         began_ns = time.time_ns()
-        report = checked(follow, transcript, execution)
-        compared(context.compiled.node.node_id, execution, began_ns, _difference(report))
+        report = follow_with_check(follow, transcript, execution)
+        export_comparison(context.compiled.node.node_id, execution, began_ns, _difference(report))
         if not isinstance(report, Agreement):
             return report
         if self._agreed is not None:

@@ -73,7 +73,7 @@ class Migration:
         every node runs on Python, and needs no key."""
         self.gatherers: list[Callable[[], None]] = []
         """Functions that deliver collected findings before a batch is sent."""
-        self.lull: Callable[[], None] = _no_lull
+        self.lull: Callable[[], None] = _skip_lull
         """Waits briefly for a moment without callers."""
         self.chores: list[Callable[[], None]] = []
         """Functions that run after each round."""
@@ -254,7 +254,7 @@ class Migration:
             self._inherit_kill(live.key)  # the node may have been killed since this process began with it
         for batch in batches:
             applied = ledger.apply(self.store, live.key, batch, self._rules, now_us())
-            live.told(batch)  # only now: until the result is known the same batch is sent again
+            live.remove_sent(batch)  # only now: until the result is known the same batch is sent again
             self._alerts.decided(live.key, applied.decisions)
         if any(batch.served for batch in batches):
             self._set_gauges(live)
@@ -264,21 +264,21 @@ class Migration:
         set_node_gauges(live.state, live.local.mode, traffic, now_us())
 
     def _inherit_kill(self, key: NodeKey) -> None:
-        """Latch an epoch that the store does not know where the node was killed in every epoch. Raises `StoreError`."""
+        """Latch a new epoch of a node that was killed in every epoch.
+
+        An epoch is new if the store does not have it. Raises `StoreError`.
+        """
         kill = inherited_kill(self.store, key, self._rules)
         if kill is not None:
-            self.tell_of(key, kill)
+            self.send_event(key, kill)
 
-    def tell_of(self, key: NodeKey, event: Event) -> None:
-        """Send an event of a node to the store, also of a node that this process does not route.
-
-        Raises `StoreError`.
-        """
+    def send_event(self, key: NodeKey, event: Event) -> None:
+        """Send an event of any node to the store, also of an unrouted one. Raises `StoreError`."""
         applied = ledger.apply_event(self.store, key, event, self._rules, now_us())
         self._alerts.decided(key, applied.decisions)
 
-    def heed(self, host: Host) -> None:
-        """Send the alerts of a Host too."""
+    def forward_alerts(self, host: Host) -> None:
+        """Post the alerts of a Host too."""
         if self._alerts.host not in host.watch.listeners:
             host.watch.listeners.append(self._alerts.host)
 
@@ -393,7 +393,7 @@ class Migration:
             return
         people = [each for each in latches if each.reason is Reason.KILL]
         whys = [each.why if each.reason is Reason.KILL else each.reason.value for each in latches]
-        self.tell_of(key, Kill((people or latches)[0].who, _add_note("; ".join(whys))))
+        self.send_event(key, Kill((people or latches)[0].who, _add_note("; ".join(whys))))
 
     def _was_released(self, key: NodeKey) -> bool:
         return any(json.loads(line.text)["kind"] == "released" for line in self.store.history(key))
@@ -473,7 +473,7 @@ def _add_note(why: str) -> str:
     return why if REPLACED_STORE_NOTE in why else f"{why} ({REPLACED_STORE_NOTE})"
 
 
-def _no_lull() -> None:
+def _skip_lull() -> None:
     """Return at once: without a shadow queue there is no information about callers."""
 
 

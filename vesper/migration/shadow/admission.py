@@ -74,16 +74,16 @@ class Admission:
             self._waiting += size
             return True
 
-    def followed(self, seconds: float, size: int = 0, elapsed: float = 0.0) -> None:
-        """Record the cost of one shadow run and the time that it took, and free its room."""
+    def add_run(self, seconds: float, size: int = 0, elapsed: float = 0.0) -> None:
+        """Record the cost and time of one shadow run, and free its room."""
         with self._lock:
             self._waiting -= size
             self._followed += 1
             self._spent += seconds
             self._elapsed += elapsed
 
-    def fed(self, asked: int, followed: int, seconds: float) -> None:
-        """Record the cost of shadow runs that the extension drew for."""
+    def add_native_runs(self, asked: int, followed: int, seconds: float) -> None:
+        """Record the requests and the cost of shadow runs in the extension."""
         with self._lock:
             self._asked += asked
             self._followed += followed

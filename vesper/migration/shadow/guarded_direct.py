@@ -1,4 +1,6 @@
-"""A wrapper of the direct engine that turns every failure into a value, never an exception.
+"""A wrapper of the direct engine that returns every failure as a value.
+
+The engine is advanced beside Python, or on the records of an ended execution. A `PathNoteBuilder` collects its path.
 
 The engine is advanced beside Python, or on the records of an ended execution. The trail collects its path.
 """
@@ -219,7 +221,7 @@ class DirectSide:
         return Broke(f"it computed for more than {self._deadline:g} s")
 
 
-class Trail:
+class PathNoteBuilder:
     """The parts of a path's note, collected during an execution."""
 
     def __init__(self) -> None:
@@ -233,7 +235,7 @@ class Trail:
             self._settled = tuple(sorted((*self._settled, text)))
 
     def prefix(self, points: bytes, step: str) -> str:
-        """Return the name of the prefix at a request that is not a read, and record it."""
+        """Record the prefix at a request that is not a read, and return its name."""
         name = self.name_at(points, step)
         self._prefixes[name] = None
         return name

@@ -1,4 +1,4 @@
-"""Replay of a journalled run on any engine: it is fed the recorded completions, and performs nothing.
+"""Replay of a journalled run on any engine: fed recorded completions, it performs nothing.
 
 The journal holds values in canonical form, in which dicts have lost their order. So the comparison uses that form, and
 is no evidence for a migration; `follow_transcript` is, on records made during the run.
@@ -21,7 +21,7 @@ from vesper.migration.compare.journalled import NOT_KEPT, journalled_transcript
 from vesper.migration.compare.reports import Agreement, Difference, Disagreement, Fault
 from vesper.migration.compare.request_difference import request_kind
 from vesper.migration.shadow.guarded_direct import DirectSide
-from vesper.migration.shadow.shadow_run import Following
+from vesper.migration.shadow.shadow_run import FollowerExecution
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,9 @@ def follow(program: Program, entries: Sequence[Entry], limits: Limits | None = N
         raise ValueError("only a run that has ended can be followed")
     transcript = journalled_transcript(entries)
     side = DirectSide(_WithoutPath(program), b"", transcript.inputs, transcript.now, limits)
-    following = Following(side, transcript, _JournalComparator(), None, knows_limits=True, is_stopped=_is_stopped)
+    following = FollowerExecution(
+        side, transcript, _JournalComparator(), None, knows_limits=True, is_stopped=_is_stopped
+    )
     match following.report():
         case Disagreement(difference, follower=outcome):
             said = f"the run {difference.leader}, and this engine {difference.follower}"
@@ -65,13 +67,13 @@ def _is_stopped(outcome: Outcome) -> bool:
 class _JournalComparator:
     """The comparison with values in the journal's form."""
 
-    def outcomes(self, leader: Outcome, follower: Outcome) -> Verdict:
+    def compare_outcomes(self, leader: Outcome, follower: Outcome) -> Verdict:
         if encode(outcome_record(leader)) == encode(outcome_record(follower)):
             return Same()
         both = "another value" if leader.kind == follower.kind else follower.kind
         return Difference("outcome", "the outcome", f"came to {leader.kind}", f"to {both}")
 
-    def requests(self, leader: Request | None, follower: Request | None) -> Verdict:
+    def compare_requests(self, leader: Request | None, follower: Request | None) -> Verdict:
         if leader is not None and follower is not None and _is_same(leader, follower):
             return Same()
         asked = leader or follower

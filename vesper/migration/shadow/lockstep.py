@@ -32,7 +32,7 @@ from vesper.migration.compare.comparator import Incomparable, Same, Verdict
 from vesper.migration.compare.reports import Agreement, Difference, Disagreement, Fault, Lost, Report, Watch
 from vesper.migration.compare.request_difference import request_kind, request_texts
 from vesper.migration.compare.transcript import Exchange, Transcript
-from vesper.migration.shadow.guarded_direct import Broke, DirectSide, PathedProgram, Trail
+from vesper.migration.shadow.guarded_direct import Broke, DirectSide, PathedProgram, PathNoteBuilder
 from vesper.migration.shadow.recorded_program import transcript_of
 from vesper.values.inputs import NotInputs
 
@@ -45,8 +45,8 @@ _UNFINISHED = LimitHit("unfinished")
 class Compares(Protocol):
     """The interface of a comparator: `comparator.Comparator`, or a substitute."""
 
-    def outcomes(self, leader: Outcome, follower: Outcome) -> Verdict: ...
-    def requests(self, leader: Request | None, follower: Request | None) -> Verdict: ...
+    def compare_outcomes(self, leader: Outcome, follower: Outcome) -> Verdict: ...
+    def compare_requests(self, leader: Request | None, follower: Request | None) -> Verdict: ...
 
 
 class Facts:
@@ -72,7 +72,7 @@ def facts_of(python: PythonProgram) -> Facts:
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """A node on both engines, with the comparator and the watch of what they do."""
+    """A node on both engines, with the comparator and the watch of its executions."""
 
     python: PythonProgram
     direct: PathedProgram
@@ -93,8 +93,8 @@ class Pair:
     def side(self, inputs: Mapping[str, object], now: datetime | None, limits: Limits | None) -> DirectSide:
         return DirectSide(self.direct, self.key, inputs, now, limits, self.deadline, is_sensitive=self.is_sensitive)
 
-    def unsound(self, request: Request) -> str | None:
-        """Return why the node cannot make such a request; None where it may.
+    def declaration_problem(self, request: Request) -> str | None:
+        """Return why a request does not fit the node's declarations; None where it does.
 
         Only requests of the direct engine alone need the check: in lockstep Python's request is performed.
         """
@@ -149,7 +149,7 @@ class Lockstep(Routed):
         self._name = name
         self._side: DirectSide | None = side
         """Direct execution; None once it was dropped."""
-        self._trail = Trail()
+        self._note_builder = PathNoteBuilder()
         self._python: Execution | None = None
         """Python's execution; None until it is needed."""
         self._python_waits_for = 0
@@ -208,16 +208,16 @@ class Lockstep(Routed):
         self._pending = None
         self._exchanges.append(exchange)
         self._performed.add(exchange.request.path)
-        self._trail.settle(exchange)
+        self._note_builder.settle(exchange)
         return exchange
 
     def _check_request(self, direct: Blocked) -> Blocked | Broke:
-        """Check a request that would be performed for the direct engine alone: a declared step, and not a repetition.
+        """Check a request that is performed for the direct engine alone.
 
-        Each round of a loop has a path of its own.
+        It must belong to a declared step and must not repeat a request. Each round of a loop has a path of its own.
         """
         request = direct.requests[0]
-        problem = self._pair.unsound(request)
+        problem = self._pair.declaration_problem(request)
         if problem is None and request.path in self._performed:
             problem = "it asked for a step again that was done"
         return direct if problem is None else Broke(problem)
@@ -228,10 +228,10 @@ class Lockstep(Routed):
             request = direct.requests[0]
             if request.effect_class == "read":
                 return True
-            return self._pair.is_trusted_so_far(self._trail.prefix(self._side.points, request.path))
+            return self._pair.is_trusted_so_far(self._note_builder.prefix(self._side.points, request.path))
         if isinstance(direct.outcome, LimitHit):
             return False  # rare, and not time-critical
-        return self._pair.is_trusted(self._trail.note(self._side.points, direct.outcome).name)
+        return self._pair.is_trusted(self._note_builder.note(self._side.points, direct.outcome).name)
 
     def _release(self, step: Blocked | Done) -> Blocked | Done:
         if isinstance(step, Blocked):
@@ -247,12 +247,12 @@ class Lockstep(Routed):
         except Exception as error:
             # Malformed inputs are an error of the caller: neither engine is at fault.
             if broke is not None and not isinstance(error, NotInputs | NowMissing):
-                self._leave_broken(broke)
+                self._drop_broken_direct(broke)
             elif self._side is not None and self._found is not None:
-                self._leave(self._found)
+                self._drop_direct(self._found)
             raise
         if broke is not None:
-            self._leave_broken(broke)
+            self._drop_broken_direct(broke)
         return python
 
     def _python_step(self, answer: Exchange | None, is_traced: bool) -> Blocked | Done:
@@ -284,7 +284,7 @@ class Lockstep(Routed):
                     raise Parted(known.request, request)
                 # A differing read is repeated for Python. But once something was changed, a new read may not see the
                 # old state, and the change depended on the first read.
-                for changed in self._changed():
+                for changed in self._performed_changes():
                     raise Parted(changed, request)
                 del self._left[request.path]
                 self._python_waits_for = request.id
@@ -297,28 +297,31 @@ class Lockstep(Routed):
 
     def _is_what_was_performed(self, request: Request, performed: Request) -> bool:
         first = next(iter(self._left.values())).request
-        verdict = self._verdict(lambda: self._pair.comparator.requests(request, performed))
+        verdict = self._compare_safely(lambda: self._pair.comparator.compare_requests(request, performed))
         if isinstance(verdict, Incomparable):
             # The comparison failed. Byte-identical requests are the same, and are not performed again.
-            self._lose(verdict.why)
+            self._report_lost(verdict.why)
             return same_requests((request,), (performed,))
         if isinstance(verdict, Difference):
-            self._find(replace(verdict, is_effect=verdict.is_effect or bool(self._changed())))
+            self._report_difference(replace(verdict, is_effect=verdict.is_effect or bool(self._performed_changes())))
         elif first is not performed:
             # In another order: both were performed, and both are requested. It is reported, and Python continues.
-            self._find(self._difference(request, first))
+            self._report_difference(self._difference(request, first))
         return isinstance(verdict, Same)
 
-    def _changed(self) -> list[Request]:
-        """Return the requests, reads aside, that were performed and that Python has not made yet."""
+    def _performed_changes(self) -> list[Request]:
+        """Return performed requests, without reads, that Python has not made yet."""
         return [each.request for each in self._left.values() if each.request.effect_class != "read"]
 
     def _check_nothing_left(self, asked: Request | None) -> None:
-        """Check that Python made all performed requests, before it performs one that is not a read, or ends."""
-        changed = self._changed()
+        """Check that Python made all performed requests.
+
+        It is called before Python's next request that is not a read is performed, and at the end.
+        """
+        changed = self._performed_changes()
         for exchange in self._left.values():
             difference = self._difference(asked, exchange.request)
-            self._find(replace(difference, is_effect=difference.is_effect or bool(changed)))
+            self._report_difference(replace(difference, is_effect=difference.is_effect or bool(changed)))
         for performed in changed:
             raise Parted(performed, asked)
 
@@ -328,28 +331,28 @@ class Lockstep(Routed):
         side = self._side
         assert side is not None
         if self._found is None and isinstance(direct, Done) and isinstance(python, Done):
-            verdict = self._verdict(lambda: self._compare_ends(side, direct, python))
+            verdict = self._compare_safely(lambda: self._compare_ends(side, direct, python))
             if isinstance(verdict, Same):
                 # Without times: side by side and with marks, both engines are slower than alone.
-                note = self._trail.note(side.points, direct.outcome)
+                note = self._note_builder.note(side.points, direct.outcome)
                 self._report(Agreement(note, side.fingerprint))
                 return Done(direct.outcome, ())
             self._judge(verdict, python.outcome, direct.outcome)
         elif self._found is None:
             asked, follows = _request_of(python), _request_of(direct)
-            verdict = self._verdict(lambda: self._pair.comparator.requests(asked, follows))
+            verdict = self._compare_safely(lambda: self._pair.comparator.compare_requests(asked, follows))
             if isinstance(verdict, Same) and asked is not None and follows is not None:
                 if asked.effect_class != "read":
-                    self._trail.prefix(side.points, asked.path)
+                    self._note_builder.prefix(side.points, asked.path)
                 self._pending = asked
                 return python
             outcomes = [each.outcome if isinstance(each, Done) else None for each in (python, direct)]
             self._judge(verdict, *outcomes)
-        self._leave(self._found or "they could not be compared")
+        self._drop_direct(self._found or "they could not be compared")
         return self._continue_alone(python)
 
     def _compare_ends(self, side: DirectSide, direct: Done, python: Done) -> Verdict:
-        verdict = self._pair.comparator.outcomes(python.outcome, direct.outcome)
+        verdict = self._pair.comparator.compare_outcomes(python.outcome, direct.outcome)
         if not isinstance(verdict, Same) or isinstance(direct.outcome, LimitHit):
             return verdict
         facts = self._pair.facts
@@ -366,7 +369,7 @@ class Lockstep(Routed):
         leader, follower = (word if (where, went) in each else f"not {word}" for each in (mine, its))
         return Difference("path", f"condition {where}", leader, follower)
 
-    def _verdict(self, compare: Callable[[], Verdict]) -> Verdict:
+    def _compare_safely(self, compare: Callable[[], Verdict]) -> Verdict:
         try:
             return compare()
         except Exception as error:  # noqa: BLE001  # a failing comparison must not reach the caller
@@ -375,7 +378,7 @@ class Lockstep(Routed):
 
     def _difference(self, asked: Request | None, performed: Request) -> Difference:
         """Return the difference between a performed request and Python's request."""
-        verdict = self._verdict(lambda: self._pair.comparator.requests(asked, performed))
+        verdict = self._compare_safely(lambda: self._pair.comparator.compare_requests(asked, performed))
         if isinstance(verdict, Difference):
             return verdict
         is_effect = performed.effect_class != "read" or (asked is not None and asked.effect_class != "read")
@@ -390,16 +393,16 @@ class Lockstep(Routed):
             return python
         return Done(python.outcome, ())
 
-    def _leave_broken(self, broke: Broke) -> None:
+    def _drop_broken_direct(self, broke: Broke) -> None:
         if not broke.is_fault:
-            self._leave(broke.what)
+            self._drop_direct(broke.what)
             if broke.error is None:
-                self._lose(broke.what)
+                self._report_lost(broke.what)
             return
-        self._leave(f"the direct engine broke: {broke.what}")
+        self._drop_direct(f"the direct engine broke: {broke.what}")
         self._report(Fault(broke.what, self._transcript(EngineFault(broke.what)), self._name))
 
-    def _leave(self, why: str) -> None:
+    def _drop_direct(self, why: str) -> None:
         """Continue with Python alone."""
         self._side = None
         # Bounded, as journal entries are; a worker may send a text of any length.
@@ -409,11 +412,13 @@ class Lockstep(Routed):
 
     def _judge(self, verdict: Verdict, python: Outcome | None, direct: Outcome | None) -> None:
         if isinstance(verdict, Difference):
-            self._find(verdict, python, direct)
+            self._report_difference(verdict, python, direct)
         elif isinstance(verdict, Incomparable):
-            self._lose(verdict.why)
+            self._report_lost(verdict.why)
 
-    def _find(self, difference: Difference, python: Outcome | None = None, direct: Outcome | None = None) -> None:
+    def _report_difference(
+        self, difference: Difference, python: Outcome | None = None, direct: Outcome | None = None
+    ) -> None:
         """Report a difference immediately, because the process may be killed next."""
         if self._found is not None:
             return
@@ -423,12 +428,12 @@ class Lockstep(Routed):
         prefix = ""
         if self._side is not None:
             if direct is None:
-                prefix = self._trail.name_at(self._side.points, difference.where)
+                prefix = self._note_builder.name_at(self._side.points, difference.where)
             else:
-                note, fingerprint = self._trail.note(self._side.points, direct), self._side.fingerprint
+                note, fingerprint = self._note_builder.note(self._side.points, direct), self._side.fingerprint
         self._report(Disagreement(difference, note, fingerprint, transcript, direct, self._name, prefix))
 
-    def _lose(self, why: str) -> None:
+    def _report_lost(self, why: str) -> None:
         if self._found is None:
             self._found = f"they could not be compared: {why}"
             self._report(Lost(why))

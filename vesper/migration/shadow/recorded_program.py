@@ -118,7 +118,7 @@ class RecordedExecution(Routed):
 
 
 def tell(on_done: OnDone, found: Transcript | Lost, took_ns: int, name: str | None) -> None:
-    """Call the listener. Its exceptions are logged, and never reach the caller of the node."""
+    """Pass a recorded execution to the listener. Its exceptions are logged, and never reach the caller of the node."""
     try:
         on_done(found, took_ns, name)
     except Exception as error:  # noqa: BLE001  # an error of the listener does not concern the execution

@@ -1,11 +1,11 @@
-"""The programs that a routed request runs: recorded, compared first, or direct as far as it is trusted.
+"""Programs of a routed request: recorded, compared first, or direct while trusted.
 
 Each stands in for a program of an engine, so the Host runs it like any other:
 
     host.run(replace(prepared, program=PairedProgram(pair)), inputs, now)
 
-Not with `host.prepare(compiled, PairedProgram(…), …)`: a Host keeps what it prepared, and a run that somebody takes
-over would be counted as evidence again.
+Not with `host.prepare(compiled, PairedProgram(…), …)`: a Host keeps what it prepared, and a run that is taken over
+would be counted as evidence again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class PairedProgram:
         return self._pair.python.semantic_hash
 
     def call(self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
-        return self._whole(self._lockstep(inputs, now, limits))
+        return self._run_to_end(self._lockstep(inputs, now, limits))
 
     def start(
         self,
@@ -59,7 +59,7 @@ class PairedProgram:
         return Lockstep(self._pair, inputs, now, limits, side, trusts=self._trusts)
 
     @staticmethod
-    def _whole(execution: Lockstep) -> Outcome:
+    def _run_to_end(execution: Lockstep) -> Outcome:
         step = execution.advance(())
         if isinstance(step, Blocked):
             raise ValueError(f"the program asks for {step.requests[0].effect}: start it, and complete what it asks for")
@@ -85,4 +85,4 @@ class GuardedProgram(PairedProgram):
                     names[place] = name
             if self._pair.is_trusted(name):
                 return step.outcome
-        return self._whole(Lockstep(self._pair, inputs, now, limits, side, trusts=False))
+        return self._run_to_end(Lockstep(self._pair, inputs, now, limits, side, trusts=False))

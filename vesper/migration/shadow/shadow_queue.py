@@ -59,7 +59,7 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, slots=True)
 class Following(Generic[_Result]):
-    """One execution to follow."""
+    """A queued execution to be followed."""
 
     follow: Callable[[], _Result | Lost | None]
     """Function that returns the report; None where there is nothing to report."""
@@ -107,8 +107,8 @@ class Followers:
         self.admission.after_fork()
         self._begin()
 
-    def heed(self, serving: Serving) -> None:
-        """Let the callers of this Host go first from now on."""
+    def yield_to(self, serving: Serving) -> None:
+        """Delay shadow runs while this Host serves callers, from now on."""
         others = (each for each in self._serving if each() not in (None, serving))
         self._serving = (*others, ref(serving))
 
@@ -133,7 +133,7 @@ class Followers:
                     self._will_be_woken = True
         finally:
             if not is_taken:  # including Ctrl-C
-                self.admission.followed(0.0, following.size)
+                self.admission.add_run(0.0, following.size)
         if lost:
             following.report(Lost(lost))
         elif is_pressing or not self._request_wake():
@@ -203,7 +203,7 @@ class Followers:
             except Exception:  # noqa: BLE001  # this thread must survive, or nothing is compared any more
                 _log.exception("what a comparison came to could not be reported")
             spent = time.thread_time() - begun + take_worker_seconds()
-            self.admission.followed(spent, following.size, elapsed)
+            self.admission.add_run(spent, following.size, elapsed)
 
     def check(self) -> None:
         """Abandon the thread where its run hangs in native code, and continue with another. Called periodically."""
@@ -220,7 +220,7 @@ class Followers:
             self._thread = self._current = self._watched = None
             self._is_busy = False
         hung.report(hung.hung(f"it did not return within {hung.limit:g} s"))
-        self.admission.followed(0.0, hung.size)
+        self.admission.add_run(0.0, hung.size)
         self.note_abandoned(1)
         with self._lock:
             self._wanted.notify_all()

@@ -11,7 +11,7 @@ from vesper.engines.outcome import Denied, LimitHit, Outcome
 from vesper.migration.compare.comparator import Incomparable, Same, Verdict
 from vesper.migration.compare.reports import Agreement, Difference, Disagreement, Fault, Lost, Report
 from vesper.migration.compare.transcript import Transcript
-from vesper.migration.shadow.guarded_direct import Broke, DirectSide, PathedProgram, Trail
+from vesper.migration.shadow.guarded_direct import Broke, DirectSide, PathedProgram, PathNoteBuilder
 from vesper.migration.shadow.lockstep import Compares
 
 _log = logging.getLogger("vesper.migration")
@@ -47,7 +47,7 @@ def follow_transcript(
         is_sensitive=is_sensitive,
         script=transcript.exchanges,
     )
-    following = Following(
+    following = FollowerExecution(
         side, transcript, comparator, execution, knows_limits=limits is not None, is_stopped=was_stopped
     )
     try:
@@ -59,7 +59,7 @@ def follow_transcript(
         return Lost(f"comparing broke: {type(error).__name__}")
 
 
-class Following:
+class FollowerExecution:
     """One execution of an engine on the records of another."""
 
     def __init__(
@@ -80,7 +80,7 @@ class Following:
         self._is_stopped = is_stopped
         self.outcome: Outcome | None = None
         """Outcome of the follower; None where it did not end."""
-        self._trail = Trail()
+        self._note_builder = PathNoteBuilder()
 
     def report(self) -> Report | None:
         answer = None
@@ -91,12 +91,12 @@ class Following:
             if isinstance(step, Done):
                 return self._check_fuel(step) or self._report_missing_requests(step, number)
             asked, request = exchange.request, step.requests[0]
-            found = self._report_verdict(self._comparator.requests(asked, request), None)
+            found = self._report_verdict(self._comparator.compare_requests(asked, request), None)
             if found is not None:
                 return found
             if asked.effect_class != "read":
-                self._trail.prefix(self._side.points, asked.path)
-            self._trail.settle(exchange)
+                self._note_builder.prefix(self._side.points, asked.path)
+            self._note_builder.settle(exchange)
             answer = exchange
         step = self._side.advance(answer)
         if isinstance(step, Broke):
@@ -108,11 +108,11 @@ class Following:
         if starved := self._check_fuel(step):
             return starved
         if isinstance(step, Blocked):
-            return self._report_verdict(self._comparator.requests(None, step.requests[0]), None)
-        found = self._report_verdict(self._comparator.outcomes(leader, step.outcome), step.outcome)
+            return self._report_verdict(self._comparator.compare_requests(None, step.requests[0]), None)
+        found = self._report_verdict(self._comparator.compare_outcomes(leader, step.outcome), step.outcome)
         if found is not None:
             return found
-        note = self._trail.note(self._side.points, step.outcome)
+        note = self._note_builder.note(self._side.points, step.outcome)
         return Agreement(note, self._side.fingerprint, None, self._side.took_ns)
 
     def _check_fuel(self, step: Blocked | Done) -> Lost | None:
@@ -129,7 +129,7 @@ class Following:
         """Report recorded requests that were not made. Any that is not a read makes it a difference of effects."""
         left = [each.request for each in self._transcript.exchanges[number:]]
         changing = [each for each in left if each.effect_class != "read"]
-        verdict = self._comparator.requests(left[0], None)
+        verdict = self._comparator.compare_requests(left[0], None)
         if isinstance(verdict, Difference) and changing:
             verdict = replace(verdict, is_effect=True)
         return self._report_verdict(verdict, step.outcome)
@@ -146,9 +146,9 @@ class Following:
     def _disagreement(self, difference: Difference, outcome: Outcome | None) -> Disagreement:
         points = self._side.points
         if outcome is None:
-            prefix = self._trail.name_at(points, difference.where)
+            prefix = self._note_builder.name_at(points, difference.where)
             return Disagreement(difference, None, None, self._transcript, None, self._execution, prefix)
-        note = self._trail.note(points, outcome)
+        note = self._note_builder.note(points, outcome)
         return Disagreement(difference, note, self._side.fingerprint, self._transcript, outcome, self._execution)
 
     def _report_failure(self, broke: Broke) -> Report:

@@ -1,4 +1,7 @@
-"""Sufficiency of evidence for a mode: the Wilson bound and the e-process must both reach its threshold."""
+"""Sufficiency of evidence for a mode.
+
+The Wilson bound and the e-process must both reach its threshold.
+"""
 
 from __future__ import annotations
 

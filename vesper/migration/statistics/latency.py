@@ -75,9 +75,10 @@ def add_time(state: LatencyState, python_ns: int | None, direct_ns: int | None) 
 
 
 def add_times(state: LatencyState, times: Sequence[tuple[int | None, int | None]]) -> tuple[LatencyState, int]:
-    """Return the state after the leading runs, and their number: all before the one that completes a round.
+    """Return the state after the leading runs, and their number.
 
-    The result equals that of `add_time` on each run, without copying the round each time.
+    These are all before the run that completes a round. The result equals that of `add_time` on each run, without
+    copying the round each time.
     """
     python, direct, count = list(state.python), list(state.direct), 0
     for python_ns, direct_ns in times:

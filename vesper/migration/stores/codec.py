@@ -23,7 +23,7 @@ _NO_LATENCY = '"latency":[[],[],0]'
 
 
 class BadState(ValueError):
-    """A document that is no state of a node, or one of another Vesper version; the message contains the problem."""
+    """A document is no state of a node, or one of another Vesper version. The message contains the problem."""
 
 
 def state_text(state: NodeState) -> str:

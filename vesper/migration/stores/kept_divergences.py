@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from vesper.migration.compare.divergence import Divergence
 from vesper.migration.control.state import Close, NodeState, Refused, Settings
 from vesper.migration.stores import ledger
-from vesper.migration.stores.overview import newest, read_node
+from vesper.migration.stores.overview import newest_epochs, read_node
 from vesper.migration.stores.store import NodeKey, Store, Transaction
 from vesper.values.model import printable
 from vesper.values.vesper_error import VesperError
@@ -36,7 +36,7 @@ class CannotClose(VesperError):
 
 
 class ChangedNode(VesperError):
-    """The node is another one than at the divergence; the message names both definitions."""
+    """The node has changed since the divergence; the message names both definitions."""
 
 
 # -- read -----------------------------------------------------------------------------------------
@@ -60,7 +60,7 @@ def read_divergences(store: Store, keys: Iterable[NodeKey] | None = None) -> tup
 
 def current_epochs(store: Store, keys: Iterable[NodeKey], settings: Settings) -> set[NodeKey]:
     """Return the epoch of each node that was written last."""
-    return {each.key for each in newest(read_node(store, key, settings) for key in keys)}
+    return {each.key for each in newest_epochs(read_node(store, key, settings) for key in keys)}
 
 
 def newest_of(found: Iterable[StoredDivergence], current: set[NodeKey]) -> StoredDivergence:

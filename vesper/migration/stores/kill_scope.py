@@ -20,7 +20,7 @@ INHERITED = "killed before this epoch began"
 
 
 def limit_kill_to_epoch(store: Store, key: NodeKey, settings: Settings) -> None:
-    """Mark the kill that follows as one of this epoch alone. A kill that already holds keeps its scope."""
+    """Mark the next kill as one of this epoch alone. A kill that already holds keeps its scope."""
     if _find_kill(store, key, settings) is None:
         store.transact(key, lambda transaction: transaction.put_document(_SCOPE, _ONE_EPOCH))
 
@@ -32,7 +32,7 @@ def widen_kill(store: Store, key: NodeKey) -> None:
 
 
 def inherited_kill(store: Store, key: NodeKey, settings: Settings) -> Kill | None:
-    """Return the kill with which an epoch that the store does not know begins, if any.
+    """Return the kill that a new epoch inherits, if any.
 
     Raises `StoreError`. A latch that no person set is not inherited: a new definition may have mended its cause.
     """

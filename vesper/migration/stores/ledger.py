@@ -58,7 +58,7 @@ class Applied:
 
 
 def load(store: Store, key: NodeKey, settings: Settings) -> NodeState:
-    """Return the state of a node; a fresh one where the store does not know it."""
+    """Return the state of a node, or a fresh one if the store has none."""
     text = store.read(key)
     return NodeState(key.node, key.epoch, settings) if text is None else codec.state_from_text(text, settings)
 
@@ -75,7 +75,7 @@ def apply_event(store: Store, key: NodeKey, event: Event, settings: Settings, no
     """
 
     def work(transaction: Transaction) -> Applied:
-        ledger = _Ledger(transaction, key, settings, now_us)
+        ledger = _NodeUpdate(transaction, key, settings, now_us)
         ledger.apply_event(Happened(event))
         traffic.keep(transaction, ledger.state, {}, now_us, is_in_use=False)
         return ledger.finish()
@@ -93,7 +93,7 @@ def forget(
     """
 
     def work(transaction: Transaction) -> Applied | None:
-        ledger = _Ledger(transaction, key, settings, now_us)
+        ledger = _NodeUpdate(transaction, key, settings, now_us)
         written = transaction.document(traffic.TRAFFIC)
         if written is None or traffic.traffic_of(written, key.node).written_us != written_us:
             return None
@@ -110,7 +110,7 @@ def forget(
 def _apply_batch(
     transaction: Transaction, key: NodeKey, batch: Batch, settings: Settings, now_us: int, is_in_use: bool
 ) -> Applied:
-    ledger = _Ledger(transaction, key, settings, now_us)
+    ledger = _NodeUpdate(transaction, key, settings, now_us)
     if batch.number <= transaction.applied(batch.process):
         return Applied(ledger.state, (), is_repeat=True)
     transaction.put_applied(batch.process, batch.number)
@@ -140,7 +140,7 @@ def _note_path(transaction: Transaction, path: str, text: str) -> None:
     transaction.put_path(path, text)
 
 
-class _Ledger:
+class _NodeUpdate:
     """One transaction on one node."""
 
     def __init__(self, transaction: Transaction, key: NodeKey, settings: Settings, now_us: int) -> None:
@@ -211,7 +211,7 @@ class _Ledger:
         if happened.divergence is not None:
             self._put_divergence(happened.divergence)
         if isinstance(event, Diverged):
-            event = self._take_back(event, happened.input)
+            event = self._remove_agreement(event, happened.input)
         elif isinstance(event, Close) and self._close(event):
             return
         self._step(event)
@@ -248,7 +248,7 @@ class _Ledger:
             seen = Divergence.from_text(text).merge(seen)
         self._transaction.put_divergence(seen.fingerprint, seen.to_text())
 
-    def _take_back(self, event: Diverged, input_: int | None) -> Diverged:
+    def _remove_agreement(self, event: Diverged, input_: int | None) -> Diverged:
         """Remove a diverged input from the agreements for good, and mark the event accordingly."""
         if input_ is None:
             return event
@@ -305,7 +305,7 @@ class _Ledger:
 
 
 def mix(path: str, fingerprint: int) -> int:
-    """Return a fingerprint that includes the path: equal inputs on two paths are two pieces of evidence."""
+    """Return a fingerprint that includes the path. Equal inputs on two paths are two pieces of evidence."""
     text = f"{path}:{fingerprint:x}".encode()
     return int.from_bytes(hashlib.blake2b(text, digest_size=8, person=b"vesper.path.mix1").digest(), "big")
 

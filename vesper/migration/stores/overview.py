@@ -66,7 +66,7 @@ def read_overview(store: Store, settings: Settings, all_epochs: bool = False, no
         nodes = read_nodes(store, settings)
     else:
         nodes = [read_node(store, key, settings) for key in keys_of(store) if key.node == node]
-    shown = nodes if all_epochs else newest(nodes)
+    shown = nodes if all_epochs else newest_epochs(nodes)
     keys = {each.key for each in shown}
     others = [each for each in nodes if each.key not in keys]
     return Overview(store.name, tuple(store.warnings()), read_kill_switch(store), tuple(shown), tuple(others))
@@ -76,7 +76,7 @@ def read_nodes(store: Store, settings: Settings) -> list[NodeOverview]:
     """Return every node in every epoch, without the times of runs, by two reads of the store."""
     documents, states = store.documents(TRAFFIC), store.states()
     return [
-        _node(key, states[key], _parse_traffic(documents.get(key), key.node), settings, _parse_summary)
+        _summarise_node(key, states[key], _parse_traffic(documents.get(key), key.node), settings, _parse_summary)
         for key in sorted(states, key=key_order)
         if key.epoch
     ]
@@ -88,10 +88,10 @@ _parse_traffic = lru_cache(_MAX_PARSED)(traffic_of)
 
 def read_node(store: Store, key: NodeKey, settings: Settings) -> NodeOverview:
     traffic = traffic_of(store.document(key, TRAFFIC), key.node)
-    return _node(key, store.read(key), traffic, settings, codec.state_from_text)
+    return _summarise_node(key, store.read(key), traffic, settings, codec.state_from_text)
 
 
-def _node(
+def _summarise_node(
     key: NodeKey,
     text: str | None,
     traffic: Traffic,
@@ -106,7 +106,7 @@ def _node(
         return NodeOverview(key, None, traffic, f"its state cannot be read: {error}")
 
 
-def newest(nodes: Iterable[NodeOverview]) -> list[NodeOverview]:
+def newest_epochs(nodes: Iterable[NodeOverview]) -> list[NodeOverview]:
     """Return the last written epoch of each node, ordered by name."""
     found: dict[str, NodeOverview] = {}
     for each in nodes:
@@ -136,7 +136,7 @@ def running_mode(state: NodeState, highest: Mode | None) -> Mode:
     return state.mode if highest is None else min(state.mode, highest, key=lambda each: each.level)
 
 
-def lacking(state: NodeState, highest: Mode | None = None) -> list[str]:
+def missing_texts(state: NodeState, highest: Mode | None = None) -> list[str]:
     """Return the missing conditions for the next mode as texts. `highest` is the mode that the configuration allows."""
     words = [str(each) for each in missing_conditions(state)]
     if highest is not None and state.mode.level >= highest.level and state.mode is not LADDER[-1]:
@@ -198,10 +198,12 @@ def read_paths(store: Store, state: NodeState) -> list[PathOverview]:
     """Return the paths with evidence, those with the most first."""
     notes = store.paths(NodeKey(state.node, state.epoch))
     ordered = sorted(state.paths.items(), key=lambda each: (-each[1].clean - each[1].generated, each[0]))
-    return [_path(state, letters(at), name, seen, notes.get(name)) for at, (name, seen) in enumerate(ordered)]
+    return [
+        _summarise_path(state, path_letter(at), name, seen, notes.get(name)) for at, (name, seen) in enumerate(ordered)
+    ]
 
 
-def _path(state: NodeState, letter: str, name: str, seen: PathState, text: str | None) -> PathOverview:
+def _summarise_path(state: NodeState, letter: str, name: str, seen: PathState, text: str | None) -> PathOverview:
     needed = 0 if state.is_complete else clean_runs_needed(PATH_THRESHOLD, 0, seen.attempt)
     lacks = max(0, needed - seen.clean - seen.generated)
     return PathOverview(letter, name, seen, is_proven(state, name), lacks, _read_note(text))
@@ -215,7 +217,7 @@ def _read_note(text: str | None) -> PathNote | None:
         return None
 
 
-def letters(at: int) -> str:
+def path_letter(at: int) -> str:
     """Return the label with index `at`: A, B, … Z, AA, AB, …"""
     text = ""
     at += 1

@@ -68,7 +68,7 @@ class _Server(PostgresServer):
         passing = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.ReadOnlySqlTransaction)
         return (StoreAway if isinstance(error, passing) else StoreError)(self._message(error))
 
-    def _error_of_crowd(self, text: str) -> StoreError:
+    def _pool_error(self, text: str) -> StoreError:
         return StoreAway(text)
 
     def _make_tables(self, connection: Connection) -> None:
@@ -104,7 +104,7 @@ def _bounded_connection() -> type[Connection]:
     class Bounded(psycopg.Connection[tuple[Any, ...]]):
         def wait(self, gen: Generator[Any, Any, Any], *arguments: Any, **named: Any) -> Any:
             try:
-                return super().wait(_until(time.monotonic() + WAIT_SECONDS + 0.5, gen), *arguments, **named)
+                return super().wait(_run_until(time.monotonic() + WAIT_SECONDS + 0.5, gen), *arguments, **named)
             except _NoAnswer:
                 self.close()
                 raise psycopg.OperationalError(f"no answer within {WAIT_SECONDS:g} s") from None
@@ -116,7 +116,7 @@ class _NoAnswer(Exception):
     pass
 
 
-def _until(deadline: float, steps: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+def _run_until(deadline: float, steps: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
     """Run the driver's steps until the deadline. The driver resumes it several times a second, also without data."""
     try:
         wanted = next(steps)

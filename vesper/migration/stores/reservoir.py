@@ -1,4 +1,4 @@
-"""Executions of each path, kept in the store to be repeated under a later definition of the node.
+"""Executions of each path, kept for repetition under a later definition.
 
 Up to 256 are kept per path, and up to 2,000 per node; with many paths, fewer of each. Those with the smallest
 fingerprints stay: a keyed hash, so that they are a fair sample of distinct inputs, the same in every process, and

@@ -39,18 +39,18 @@ def rollback_of(state: NodeState, traffic: Traffic, now_us: int, hours: int) -> 
     """Return the busiest hour; None where the direct engine returned no outcome within `hours`."""
     last = now_us // HOUR_US
     most = max(
-        (_by_direct(counts) for hour, counts in traffic.hours.items() if last - hours < hour <= last),
+        (_count_direct(counts) for hour, counts in traffic.hours.items() if last - hours < hour <= last),
         default=0,
     )
     times = state.latency
-    return Rollback(most, _mean(times.python), _mean(times.direct)) if most else None
+    return Rollback(most, _trimmed_mean(times.python), _trimmed_mean(times.direct)) if most else None
 
 
-def _by_direct(counts: Mapping[str, int]) -> int:
+def _count_direct(counts: Mapping[str, int]) -> int:
     return sum(count for name, count in counts.items() if name.endswith(f"/{Engine.DIRECT.value}"))
 
 
-def _mean(times: tuple[int, ...]) -> float | None:
+def _trimmed_mean(times: tuple[int, ...]) -> float | None:
     """Return the mean without the slowest twentieth, in which the process mostly waited for a processor."""
     return fmean(sorted(times)[: len(times) * 19 // 20]) if len(times) >= MIN_TIMES else None
 

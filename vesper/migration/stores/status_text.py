@@ -16,7 +16,7 @@ from vesper.migration.stores.overview import (
     Statistics,
     bound_text,
     confidence_text,
-    lacking,
+    missing_texts,
     running_mode,
     statistics,
 )
@@ -27,7 +27,7 @@ from vesper.values.model import printable
 
 def needed_text(state: NodeState, highest: Mode | None) -> str:
     """Describe what the next mode still needs."""
-    if missing := lacking(state, highest):
+    if missing := missing_texts(state, highest):
         return "; ".join(missing)
     return "nothing: highest mode" if state.mode is LADDER[-1] else "nothing: promoted with the next request"
 
@@ -55,7 +55,7 @@ def latch_text(latch: Latch) -> str:
 
 
 def path_need(each: PathOverview) -> str:
-    """`194 more on path B`."""
+    """Describe the missing evidence of a path, such as `194 more on path B`."""
     if each.is_proven:
         return "enough evidence"
     lacks = [f"{each.lacks:,} more on path {each.letter}"] if each.lacks else []
@@ -65,7 +65,7 @@ def path_need(each: PathOverview) -> str:
 
 
 def path_name(path: str) -> str:
-    """Name a path without a description; a run that was abandoned on its way has no path."""
+    """Return a text that names a path without a description. An abandoned run has no path."""
     return f"path {printable(path)}" if path else "runs that were abandoned because the engines made different requests"
 
 

@@ -182,7 +182,7 @@ class Store(Protocol):
         ...
 
     def histories(self, kind: str) -> Mapping[NodeKey, Sequence[Line]]:
-        """Return the first line and the lines of this kind, for the keys of `versions` that have a history."""
+        """Return the first line and the lines of one kind of each history, by key."""
         ...
 
     def history(self, key: NodeKey) -> Sequence[Line]: ...
@@ -220,7 +220,7 @@ def keys_of(store: Store) -> list[NodeKey]:
 
 
 def name_key(name: str) -> NodeKey:
-    """Return the key of a name without a version, which holds its candidates and the decisions about them."""
+    """Return the key of a name without a version. It holds the candidates of the name and the decisions about them."""
     return NodeKey(name, "")
 
 

@@ -21,7 +21,7 @@ def check_secret(found: object, name: str) -> bytes:
     """Return the secret of a store. Raises `StoreError` for another length: the secret keys all evidence."""
     secret = bytes(found) if isinstance(found, bytes | bytearray | memoryview) else b""
     if len(secret) != SECRET_BYTES:
-        raise StoreError(f"{name}: the secret of the store is damaged: somebody changed it. Take the last backup")
+        raise StoreError(f"{name}: the secret of the store is damaged: it was changed. Restore the last backup")
     return secret
 
 

@@ -126,7 +126,7 @@ def thin(samples: tuple[Sample, ...]) -> tuple[Sample, ...]:
 def keep(
     transaction: Transaction, state: NodeState, served: Mapping[str, int], now_us: int, is_in_use: bool = True
 ) -> None:
-    """Count the requests of a batch, and add a sample if the last one is a minute old.
+    """Count the requests of a batch, and add a sample each minute.
 
     A write from outside of running processes (`is_in_use` is False) leaves `written_us` alone: the epoch written last
     counts as the one in use, and an order for another epoch must not change that.
@@ -148,7 +148,7 @@ def traffic_of(text: str | None, node: str) -> Traffic:
     try:
         return Traffic() if text is None else Traffic.from_text(text)
     except _READ_ERRORS as error:
-        _LOG.warning("the counted requests of %s cannot be read, and are begun anew: %s", node, _why(error))
+        _LOG.warning("the counted requests of %s cannot be read, and are begun anew: %s", node, _error_text(error))
         return Traffic()
 
 
@@ -156,14 +156,16 @@ def samples_of(text: str | None, node: str) -> tuple[Sample, ...]:
     try:
         return () if text is None else samples_from_text(text)
     except _READ_ERRORS as error:
-        _LOG.warning("the samples of the evidence of %s cannot be read, and are begun anew: %s", node, _why(error))
+        _LOG.warning(
+            "the samples of the evidence of %s cannot be read, and are begun anew: %s", node, _error_text(error)
+        )
         return ()
 
 
 _READ_ERRORS = (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError)
 
 
-def _why(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 

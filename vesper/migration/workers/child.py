@@ -1,4 +1,4 @@
-"""A child process that replies to one message at a time over pipes, and never outlives its parent.
+"""A child process that replies to one message at a time and never outlives its parent.
 
 Both sides write length-prefixed typed JSON, never a pickle: decoding executes nothing. A frame that is too long, cannot
 be decoded or has the wrong number ends the child. The child also has a *life pipe*, to which nothing is ever written:
@@ -62,7 +62,7 @@ _CHILDREN: WeakSet[Child] = WeakSet()
 
 
 class ChildDied(Exception):
-    """The child has ended; the message contains its exit status and the end of its standard error."""
+    """The child has ended. The message contains its exit status and the end of its standard error."""
 
     @property
     def how(self) -> str:
@@ -213,7 +213,7 @@ class Child:
         self._close_files()
 
     def forget(self) -> None:
-        """Detach from the child after a fork: it belongs to the parent, whose end it must notice."""
+        """Detach from the child after a fork. The child belongs to the parent, and must notice the parent's end."""
         self._is_closed = True
         self._process.returncode = 0  # the parent reaps it
         self._close_files()
@@ -231,7 +231,7 @@ class Child:
             return True
 
     def _end(self) -> None:
-        """Kill the child with its process group, which would otherwise run on and keep its pipes open."""
+        """Kill the child with its process group. The group would otherwise run on and keep its pipes open."""
         with self._ending:
             if self._process.returncode is not None:
                 return
@@ -318,7 +318,10 @@ class _Clock:
 
 
 class Restarts:
-    """The delays before a dead child is started again: doubled each time, and endless after too many deaths."""
+    """The delays before a dead child is started again.
+
+    Each is twice the last; after too many deaths no child is started.
+    """
 
     def __init__(self, max_deaths: int) -> None:
         self._max_deaths = max_deaths
@@ -356,7 +359,7 @@ def _describe_status(status: int) -> str:
             name = signal.Signals(-status).name
         except ValueError:
             name = f"signal {-status}"
-        hint = " (somebody killed it; where nobody did, the system was out of memory)" if name == "SIGKILL" else ""
+        hint = " (sent from outside, or the system was out of memory)" if name == "SIGKILL" else ""
         return f"it was ended by {name}{hint}"
     return f"it ended with status {status}"
 

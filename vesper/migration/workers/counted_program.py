@@ -25,7 +25,7 @@ _SCAN_INTERVAL_SECONDS = 5.0
 """Seconds between two scans for the counters of dead processes."""
 
 
-class Counting:
+class ExecutionCounters:
     """The counters of all routed nodes of a process."""
 
     def __init__(self, folder: Path, tell: Callable[[NodeKey, Event], None]) -> None:
@@ -39,7 +39,10 @@ class Counting:
         self._looked = float("-inf")
 
     def program(self, key: NodeKey, direct: PathedProgram) -> PathedProgram:
-        """Return the program with its executions counted; without a counter file, log that and count nothing."""
+        """Return the program with its executions counted.
+
+        Without a counter file, the failure is logged and nothing is counted.
+        """
         if self._flights is None:
             try:
                 self._flights = Flights.open(self._folder)
@@ -51,17 +54,17 @@ class Counting:
     def look(self) -> None:
         """Report executions that were running when a process died, at most once per interval.
 
-        If the store is away they are found again.
+        If the store is away, they are found again in the next scan.
         """
         if time.monotonic() - self._looked < _SCAN_INTERVAL_SECONDS:
             return
         self._looked = time.monotonic()
         try:
-            claim_lost(self._folder, self._tell)
+            claim_lost(self._folder, self._report_lost)
         except (StoreError, OSError) as error:
             _log.warning("what dead processes had under way cannot be told yet: %s", error)
 
-    def _tell(self, found: LostFlights) -> None:
+    def _report_lost(self, found: LostFlights) -> None:
         for event in found.events():
             self._tell_of(found.key, event)
 
@@ -95,7 +98,7 @@ class CountedProgram:
     ) -> PathedExecution:
         self._enter()
         try:
-            return _Counted(self.program.start_pathed(inputs, key, now, limits), self)
+            return _CountedExecution(self.program.start_pathed(inputs, key, now, limits), self)
         finally:
             self._leave()
 
@@ -111,7 +114,7 @@ class CountedProgram:
             return self.start_pathed(inputs, key, now, limits)
         self._enter()
         try:
-            return _Counted(self.program.start_scripted(inputs, key, now, limits, exchanges), self)
+            return _CountedExecution(self.program.start_scripted(inputs, key, now, limits, exchanges), self)
         finally:
             self._leave()
 
@@ -123,7 +126,7 @@ class CountedProgram:
             self._leave()
 
 
-class _Counted:
+class _CountedExecution:
     def __init__(self, execution: PathedExecution, program: CountedProgram) -> None:
         self._execution = execution
         self._program = program

@@ -32,7 +32,7 @@ from vesper.migration.compare.comparator import Incomparable, Same
 from vesper.migration.compare.reports import Difference, Disagreement, Fault, Lost, PartAgreed, Report
 from vesper.migration.compare.transcript import Transcript
 from vesper.migration.control.state import Enumerated
-from vesper.migration.shadow.guarded_direct import Broke, DirectSide, Trail
+from vesper.migration.shadow.guarded_direct import Broke, DirectSide, PathNoteBuilder
 from vesper.migration.statistics.evidence import MAX_ENUMERATED
 from vesper.migration.workers.rerun import Pair
 from vesper.storage.file_access import make_private_folder
@@ -59,7 +59,7 @@ class NotEnumerable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Listed:
+class _ListedValues:
     """A few listed values."""
 
     values: tuple[object, ...]
@@ -73,7 +73,7 @@ class _Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class _Within:
+class _IntegerRange:
     """The integers from `low` to `high`, and a few beyond."""
 
     low: int
@@ -90,7 +90,7 @@ class _Within:
 
 
 @dataclass(frozen=True, slots=True)
-class _Optional:
+class _OptionalValues:
     inner: _Values
 
     @property
@@ -102,7 +102,7 @@ class _Optional:
 
 
 @dataclass(frozen=True, slots=True)
-class _Fields:
+class _RecordValues:
     fields: tuple[tuple[str, _Values], ...]
 
     @property
@@ -117,14 +117,14 @@ class _Fields:
         return {name: found[name] for name, _ in self.fields}
 
 
-_Values: TypeAlias = _Listed | _Within | _Optional | _Fields
+_Values: TypeAlias = _ListedValues | _IntegerRange | _OptionalValues | _RecordValues
 
 
 @dataclass(frozen=True, slots=True)
 class Domain:
     """All inputs of a node."""
 
-    inputs: _Fields
+    inputs: _RecordValues
 
     @property
     def size(self) -> int:
@@ -150,12 +150,12 @@ def domain_of(compiled: Compiled) -> Domain:
     """Return the domain of a node. Raises `NotEnumerable`."""
     node = compiled.node
     if not node.is_pure():
-        raise NotEnumerable(f"{node.node_id} may ask for effects, and nobody can list all that they may answer")
+        raise NotEnumerable(f"{node.node_id} may request effects, whose completions cannot all be listed")
     if _reads_now(node):
         raise NotEnumerable(f"{node.node_id} may read when its execution began, and there is no end of moments")
     bounds = _contract_bounds(node)
     fields = tuple((each.name, _values(each.type, (each.name,), bounds)) for each in node.inputs)
-    domain = Domain(_Fields(fields))
+    domain = Domain(_RecordValues(fields))
     if domain.size > MAX_ENUMERATED:
         raise NotEnumerable(f"{node.node_id} has {domain.size:,} inputs, more than the {MAX_ENUMERATED:,} that are run")
     return domain
@@ -172,20 +172,20 @@ _Bounds: TypeAlias = Mapping[_Path, tuple[int | None, int | None]]
 def _values(type_: Type, path: _Path, bounds: _Bounds) -> _Values:
     match type_:
         case Enum(members):
-            return _Listed(members)
+            return _ListedValues(members)
         case OptionalOf(inner):
-            return _Optional(_values(inner, path, bounds))
+            return _OptionalValues(_values(inner, path, bounds))
         case Record(fields) if len(path) < _DEPTH:
-            return _Fields(tuple((name, _values(of, (*path, name), bounds)) for name, of in fields))
+            return _RecordValues(tuple((name, _values(of, (*path, name), bounds)) for name, of in fields))
         case _ if type_ is BOOLEAN:
-            return _Listed((False, True))
+            return _ListedValues((False, True))
         case _ if type_ is INTEGER:
             return _whole_numbers(path, bounds)
         case _:
             raise NotEnumerable(f"`{'.'.join(path)}` is a {type_}, and there is no end of those")
 
 
-def _whole_numbers(path: _Path, bounds: _Bounds) -> _Within:
+def _whole_numbers(path: _Path, bounds: _Bounds) -> _IntegerRange:
     low, high = bounds.get(path, (None, None))
     if low is None or high is None:
         side = "lower" if low is None else "upper"
@@ -195,7 +195,7 @@ def _whole_numbers(path: _Path, bounds: _Bounds) -> _Within:
     beyond |= {each for each in (high + 1, MAX_INTEGER) if high < each <= MAX_INTEGER}
     if low > high:  # contradictory bounds: every number is refused
         beyond |= {MIN_INTEGER, MAX_INTEGER, 0}
-    return _Within(low, high, tuple(sorted(beyond)))
+    return _IntegerRange(low, high, tuple(sorted(beyond)))
 
 
 # -- bounds that hold -----------------------------------------------------------------------------
@@ -232,26 +232,26 @@ def _implied_comparisons(condition: Expression) -> Iterator[tuple[_Path, str, Fr
             yield from _implied_comparisons(right)
         case Call(op=op, args=(left, right)) if op.partition(".")[2] in _MIRRORED:
             verb = op.partition(".")[2]
-            if (path := _input(left)) is not None and (value := _number(right)) is not None:
+            if (path := _input_path(left)) is not None and (value := _literal_number(right)) is not None:
                 yield path, verb, value
-            elif (path := _input(right)) is not None and (value := _number(left)) is not None:
+            elif (path := _input_path(right)) is not None and (value := _literal_number(left)) is not None:
                 yield path, _MIRRORED[verb], value
         case _:
             return
 
 
-def _input(expression: Expression) -> _Path | None:
+def _input_path(expression: Expression) -> _Path | None:
     match expression:
         case Ref(kind="input", name=name):
             return (name,)
         case Field(of=of, name=name):
-            above = _input(of)
+            above = _input_path(of)
             return None if above is None else (*above, name)
         case _:
             return None
 
 
-def _number(expression: Expression) -> Fraction | None:
+def _literal_number(expression: Expression) -> Fraction | None:
     if isinstance(expression, Literal) and type(expression.value) is int:
         return Fraction(expression.value)
     return None
@@ -311,7 +311,7 @@ def _run(pair: Pair, inputs: dict[str, object], key: bytes) -> Report | None:
     transcript = Transcript(inputs, now, (), python.outcome)
     if isinstance(direct, Broke):
         return Fault(direct.what, transcript) if direct.is_fault else Lost(direct.what)
-    match pair.comparator.outcomes(python.outcome, direct.outcome):
+    match pair.comparator.compare_outcomes(python.outcome, direct.outcome):
         case Incomparable(why):
             return Lost(why)
         case Difference() as difference:
@@ -328,7 +328,7 @@ def _run(pair: Pair, inputs: dict[str, object], key: bytes) -> Report | None:
 
 
 def _disagreement(side: DirectSide, how: Difference, transcript: Transcript, outcome: Outcome) -> Disagreement:
-    return Disagreement(how, Trail().note(side.points, outcome), side.fingerprint, transcript, outcome)
+    return Disagreement(how, PathNoteBuilder().note(side.points, outcome), side.fingerprint, transcript, outcome)
 
 
 RunPart: TypeAlias = Callable[[int, int], Report | None]
@@ -380,7 +380,12 @@ class Position:
             found = json.loads(self._path.read_bytes())
             is_ours = [found["format"], found["epoch"], found["size"]] == [_FORMAT, epoch, size]
             done = found["done"]
-            if not is_ours or type(done) is not int or not 0 <= done <= size or found["check"] != _check(epoch, done):
+            if (
+                not is_ours
+                or type(done) is not int
+                or not 0 <= done <= size
+                or found["check"] != _checksum(epoch, done)
+            ):
                 return 0
         except FileNotFoundError:
             return 0
@@ -392,7 +397,7 @@ class Position:
     def write(self, epoch: str, size: int, done: int) -> None:
         make_private_folder(self._path.parent)
         beside = self._path.with_name(f"{self._path.name}.{os.getpid()}")
-        document = {"format": _FORMAT, "epoch": epoch, "size": size, "done": done, "check": _check(epoch, done)}
+        document = {"format": _FORMAT, "epoch": epoch, "size": size, "done": done, "check": _checksum(epoch, done)}
         beside.write_text(json.dumps(document), encoding="utf-8")
         beside.replace(self._path)
 
@@ -400,6 +405,6 @@ class Position:
         self._path.unlink(missing_ok=True)
 
 
-def _check(epoch: str, done: int) -> str:
+def _checksum(epoch: str, done: int) -> str:
     """Return a checksum against torn or edited files; it is no protection against an attacker."""
     return hashlib.sha256(f"{epoch} {done}".encode()).hexdigest()[:16]

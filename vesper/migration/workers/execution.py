@@ -38,7 +38,7 @@ class _Answer(NamedTuple):
 
 
 class IsolatedExecution:
-    """One execution in a worker, which is released when it ends or when this object is collected."""
+    """One execution in a worker. The worker is released when the execution ends or when this object is collected."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The helper process: background work that must not slow callers, in one child at the lowest priority.
+"""The helper process: background work in one child at the lowest priority.
 
     helper = Helper()
     waiting = helper.rerun(compiled, transcript, key)      # None: not admitted
@@ -45,7 +45,7 @@ enumeration yields `PartAgreed`."""
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A node in the form for the helper. Its definition is sent once to each child."""
+    """A node in the form for the helper, sent once to each child."""
 
     name: str
     load: bytes = field(repr=False)

@@ -62,7 +62,7 @@ class HelpingWorker:
                 found = run_part(pair, domain, question["start"], question["count"], question["key"])
                 return {"report": packed.pack_report(found)}
             case other:
-                raise ValueError(f"nobody knows what to do for {other!r}")
+                raise ValueError(f"unknown question {other!r}")
 
 
 def main(worker: HelpingWorker, arguments: Sequence[str]) -> None:

@@ -58,10 +58,7 @@ CounterPlace: TypeAlias = tuple[memoryview, int]
 
 
 class Slot:
-    """The counters of a node: two for Python threads, and two for a thread that runs without the GIL.
-
-    Rust increments all of them.
-    """
+    """The counters of a node: two for Python threads, two for one without the GIL. Rust increments all of them."""
 
     def __init__(self, own: CounterPlace, other: CounterPlace) -> None:
         self.flights = (Flight(*own), Flight(*other))
@@ -69,12 +66,12 @@ class Slot:
         self.leave = self.flights[0].leave
 
     def bind(self, own: CounterPlace, other: CounterPlace) -> None:
-        """Count in another place from now on."""
+        """Switch to counters at other places."""
         for flight, place in zip(self.flights, (own, other), strict=True):
             flight.bind(*place)
 
     @staticmethod
-    def apart() -> Slot:
+    def unshared() -> Slot:
         """Return a slot whose counters no other process reads."""
         return Slot(_private_counters(), _private_counters())
 
@@ -225,7 +222,7 @@ def claim_lost(folder: Path, tell: Callable[[LostFlights], None] | None = None) 
 
 
 def _leftover_files(folder: Path) -> Iterator[Path]:
-    """Yield the files of dead processes, and those claimed by a dead process or by this one."""
+    """Yield files of dead processes, and files claimed by one of them or here."""
     try:
         with os.scandir(folder) as entries:
             names = [entry.name for entry, _ in zip(entries, range(_MAX_FILES), strict=False)]

@@ -24,7 +24,7 @@ from vesper.migration.compare.comparator import Comparator, Incomparable, Same, 
 from vesper.migration.compare.paths import PathNote
 from vesper.migration.compare.reports import Agreement, Difference, Disagreement, Fault, Lost, Report
 from vesper.migration.compare.transcript import Transcript
-from vesper.migration.shadow.guarded_direct import Broke, DirectSide, PathedProgram, Trail
+from vesper.migration.shadow.guarded_direct import Broke, DirectSide, PathedProgram, PathNoteBuilder
 from vesper.migration.shadow.shadow_run import was_stopped
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def _compiled_engine() -> DirectEngine:
-    """Return an engine that compiles before the first run, as production does, unless the JIT is off."""
+    """Return an engine that compiles before the first run, unless the JIT is off. Production runs compiled code too."""
     found = tiering()
     return DirectEngine(found if found.jit == "off" else replace(found, jit="always"))
 
@@ -89,7 +89,7 @@ def rerun(
     if direct.done is not None and isinstance(direct.done.outcome, EngineFault):
         return Fault("it is at fault", transcript)
     judge = _Judge(pair, transcript, _run_untraced(pair, transcript, key))
-    if (found := judge.requests(python, direct)) is not None:
+    if (found := judge.compare_requests(python, direct)) is not None:
         return found
     if python.done is None or direct.done is None or not python.is_all_asked:
         return None
@@ -100,7 +100,7 @@ def rerun(
     if any(isinstance(each, LimitHit) for each in (transcript.outcome, python.done.outcome)):
         return None  # the leader may have had another amount of fuel
     if is_recorded:
-        verdict = pair.comparator.outcomes(transcript.outcome, python.done.outcome)
+        verdict = pair.comparator.compare_outcomes(transcript.outcome, python.done.outcome)
         if (found := judge.judge_verdict(verdict, python.done.outcome)) is not None:
             return found
     return judge.path(python.done)
@@ -121,7 +121,7 @@ class _UntracedExecution:
 
 def _run_untraced(pair: Pair, transcript: Transcript, key: bytes) -> _UntracedExecution:
     side = DirectSide(pair.direct, key, transcript.inputs, transcript.now, None)
-    trail = Trail()
+    note_builder = PathNoteBuilder()
     recorded = {each.request.path: each for each in transcript.exchanges}
     step = side.advance(None)
     while isinstance(step, Blocked):
@@ -130,13 +130,13 @@ def _run_untraced(pair: Pair, transcript: Transcript, key: bytes) -> _UntracedEx
         if known is None or not is_same_request(known.request, request):
             return _UntracedExecution(request, side.points, None, None)
         if request.effect_class != "read":
-            trail.prefix(side.points, request.path)
-        trail.settle(known)
+            note_builder.prefix(side.points, request.path)
+        note_builder.settle(known)
         step = side.advance(known)
     if isinstance(step, Broke):
         return _UntracedExecution(step, side.points, None, None)
     left = next((each.request for each in recorded.values()), None)
-    return _UntracedExecution(step, side.points, trail.note(side.points, step.outcome), side.fingerprint, left)
+    return _UntracedExecution(step, side.points, note_builder.note(side.points, step.outcome), side.fingerprint, left)
 
 
 def _feed(execution: Execution, transcript: Transcript) -> _FedExecution:
@@ -169,15 +169,15 @@ class _Judge:
         self._transcript = transcript
         self._served = served
 
-    def requests(self, python: _FedExecution, direct: _FedExecution) -> Report | None:
+    def compare_requests(self, python: _FedExecution, direct: _FedExecution) -> Report | None:
         for left, right in zip_longest(python.requests, direct.requests):
-            verdict = self._pair.comparator.requests(left, right)
+            verdict = self._pair.comparator.compare_requests(left, right)
             if isinstance(verdict, Difference):
                 return self._disagreement(verdict, None if direct.done is None else direct.done.outcome)
         return None
 
     def compare_ends(self, python: Done, direct: Done) -> Report | None:
-        verdict = self._pair.comparator.outcomes(python.outcome, direct.outcome)
+        verdict = self._pair.comparator.compare_outcomes(python.outcome, direct.outcome)
         found = self.judge_verdict(verdict, direct.outcome)
         if found is not None or verdict == Same(is_within_tolerance=True):
             return found  # a tolerance on outputs extends to the values that they are computed from
@@ -210,19 +210,19 @@ class _Judge:
 
     def _report_other_request(self, request: Request) -> Report:
         recorded = {each.request.path: each.request for each in self._transcript.exchanges}
-        verdict = self._pair.comparator.requests(recorded.get(request.path), request)
+        verdict = self._pair.comparator.compare_requests(recorded.get(request.path), request)
         if not isinstance(verdict, Difference):  # a second request at the same path
-            verdict = self._pair.comparator.requests(None, request)
+            verdict = self._pair.comparator.compare_requests(None, request)
         assert isinstance(verdict, Difference)
         return self._disagreement(verdict, None)
 
     def _compare_end(self, python: Done, outcome: Outcome) -> Report:
         served = self._served
-        found = self.judge_verdict(self._pair.comparator.outcomes(python.outcome, outcome), outcome)
+        found = self.judge_verdict(self._pair.comparator.compare_outcomes(python.outcome, outcome), outcome)
         if found is not None:
             return found
         if served.left is not None:
-            verdict = self._pair.comparator.requests(served.left, None)
+            verdict = self._pair.comparator.compare_requests(served.left, None)
             assert isinstance(verdict, Difference)
             return self._disagreement(verdict, outcome)
         ours = conditions_of_marks(python.marks, self._pair.compiled.node)

@@ -16,7 +16,10 @@ _MAX_FILES = 64
 
 
 def enter_sandbox() -> list[str]:
-    """Confine this process and return what the kernel lacks. Raises `OSError` where there is no seccomp."""
+    """Confine this process and return the missing features of the kernel.
+
+    Raises `OSError` where there is no seccomp.
+    """
     from vesper.engines.direct_engine import confine
 
     _import_what_calls_need()
@@ -25,12 +28,15 @@ def enter_sandbox() -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of a confined process: no variable of the caller, which may hold a secret."""
+    """Return the environment of a confined process. It has no variable of the caller, which may hold a secret."""
     return {"PYTHONPATH": str(Path(vesper.__file__).parents[1]), "PYTHONDONTWRITEBYTECODE": "1", "LC_ALL": "C.UTF-8"}
 
 
 def _import_what_calls_need() -> None:
-    """Import what executions import late: a kernel without Landlock lets a confined process open no file."""
+    """Import modules that executions would import later.
+
+    With a kernel without Landlock, a confined process can open no file.
+    """
     import traceback  # noqa: F401
 
     import vesper.host.outcomes

@@ -39,7 +39,7 @@ class SandboxEngine:
 
     @property
     def lacks(self) -> tuple[str, ...]:
-        """What the kernel lacks for the sandbox."""
+        """The missing features of the kernel for the sandbox."""
         return self._workers.lacks
 
     def load(self, compiled: Compiled) -> Program:

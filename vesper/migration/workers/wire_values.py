@@ -112,13 +112,16 @@ def unpack_marks(packed: Any) -> Marks:
 
 
 def request_digest(request: Request) -> str:
-    """Return the hash of a request without its id, which each engine counts itself, and without the order of fields."""
+    """Return a hash of a request without its id and the order of its fields.
+
+    Each engine numbers its requests itself.
+    """
     about = [request.path, request.effect, request.effect_class, request.key]
     return hashlib.sha256(message([*about, dict(request.fixed), dict(request.arguments)])).hexdigest()
 
 
 def pack_recorded(exchange: Exchange) -> object:
-    """Pack a recorded exchange for a worker that makes the request itself: the request's digest and its completion."""
+    """Pack a recorded exchange as the digest of its request and its completion. The worker makes the request itself."""
     return [request_digest(exchange.request), pack(exchange.value), exchange.failure]
 
 
@@ -189,7 +192,7 @@ def unpack_report(packed: Any) -> Report | None:
 
 
 def pack_definition(definition: Definition) -> object:
-    """Pack a definition without its source: engines need only the IR, and a source may be private."""
+    """Pack a definition without its source. Engines need only the IR, and a source may be private."""
     callees = [pack_definition(each) for each in definition.callees]
     return [definition.semantic_hash, definition.node_id, definition.path, definition.ir, callees]
 

@@ -89,7 +89,7 @@ class Worker:
                 completions = tuple(map(unpack_completion, question["completions"]))
                 return self._step(self._execution.advance(completions))
             case other:
-                raise ValueError(f"nobody knows what to do for {other!r}")
+                raise ValueError(f"unknown question {other!r}")
 
     def _program(self, question: Mapping[str, Any]) -> Any:
         return self._programs[question["program"]]
@@ -114,10 +114,10 @@ class Worker:
         return self._step(execution.advance(()))
 
     def _script(self, question: Mapping[str, Any]) -> dict[str, object]:
-        """Run an execution on recorded completions, in one reply while its requests are the recorded ones.
+        """Run an execution on recorded completions, in one reply.
 
-        From the first other request on it is an ordinary execution: the parent compares that request, and continues
-        with `advance`.
+        From the first request that is not the recorded one it is an ordinary execution: the parent compares that
+        request, and continues with `advance`.
         """
         self._marks = []
         program, (inputs, now, limits) = self._program(question), _arguments(question)

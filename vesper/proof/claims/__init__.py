@@ -1,1 +1,1 @@
-"""Claims about a node, and what proofs and searches found out about each (docs/spec/proofs.md)."""
+"""Claims about a node, and the verdicts of proofs and searches on each (docs/spec/proofs.md)."""

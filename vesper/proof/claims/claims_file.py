@@ -21,7 +21,7 @@ _VERSION = 1
 
 
 class ProofsFileProblem(Exception):
-    """Why a committed file cannot be used, to follow its name in a message."""
+    """The reason why a committed file cannot be used, worded to follow its name in a message."""
 
 
 @dataclass(frozen=True, slots=True)

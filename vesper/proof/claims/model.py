@@ -50,7 +50,7 @@ class Claim:
 
     @property
     def is_defect_if_refuted(self) -> bool:
-        """Whether a counterexample is a defect of the node, and not an outcome that it may have."""
+        """Whether a witness against the claim is a defect of the node, and not an outcome that it may have."""
         if self.kind == CLAUSE:
             return self.group in PROMISES
         if self.kind == COMPLETE:

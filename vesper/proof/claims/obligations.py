@@ -25,7 +25,7 @@ _DISJOINT_HITS = ("unique", "first")
 
 
 def claims_of(compiled: Compiled) -> list[Claim]:
-    """Return the claims of a node in program order, those of clauses first."""
+    """Return the claims of a node: clauses, then operations, tables and conditions."""
     node = compiled.node
     found = [*_clauses(node), *_operations(node)]
     by_index = {each.index: each for each in node.expressions()}

@@ -1,7 +1,7 @@
-"""Proof of the claims of one node: search first, then a solver; what neither decides in time is unknown.
+"""Proof of the claims of one node: search first, then a solver. Claims that neither decides in time are unknown.
 
-Generated inputs refute what is easy to refute and reach most conditions. The solver gets the rest: first for a proof,
-over all inputs, then for a witness, over small ones. A witness counts after both engines have shown it.
+Generated inputs refute many claims quickly and reach most conditions. The solver gets the rest: first for a proof,
+over all inputs, then for a witness, over small ones. A witness is accepted after both engines have shown it.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class _Prover:
         except NotEncodable as why:
             return str(why)
 
-    def _left(self, most: float) -> float:
+    def _remaining_seconds(self, most: float) -> float:
         return min(most, self._until - time.monotonic())
 
     def _add(self, check: Check) -> None:
@@ -149,7 +149,7 @@ class _Prover:
         """Prove a claim; with `is_last` refute it or give it up otherwise."""
         import z3
 
-        claim, seconds = self._open.get(key), self._left(most)
+        claim, seconds = self._open.get(key), self._remaining_seconds(most)
         if claim is None or seconds <= 0:
             return
         broken = z3.Or([each.fails for each in checks])
@@ -166,7 +166,7 @@ class _Prover:
             self._settle(claim, Verdict.UNKNOWN, self._candidates[claim.key])
             return
         is_exact = all(each.is_exact for each in checks)
-        found = self._find(claim) if self._left(1.0) > 0 else None
+        found = self._find(claim) if self._remaining_seconds(1.0) > 0 else None
         if isinstance(found, Witness):
             self._settle(claim, Verdict.REFUTED, None, found)
             return
@@ -199,7 +199,7 @@ class _Prover:
             return None
         broken = z3.Or([each.fails for each in checks])
         for is_small in (True, False):
-            seconds = self._left(_MAX_QUERY_SECONDS)
+            seconds = self._remaining_seconds(_MAX_QUERY_SECONDS)
             if seconds <= 0:
                 return None
             decision = finding.decide(broken, seconds, is_small)
@@ -231,7 +231,7 @@ class _Prover:
             terms.setdefault((each.index, "false"), []).append(each.declines)
         for claim in [each for each in self._open.values() if each.kind in _REACHABLE]:
             found = terms.get((claim.index, claim.code or "true"))
-            seconds = self._left(_MAX_CONDITION_SECONDS)
+            seconds = self._remaining_seconds(_MAX_CONDITION_SECONDS)
             if found is None or seconds <= 0:
                 continue
             decision = proof.decide(z3.Or(found), seconds)
@@ -248,7 +248,7 @@ class _Prover:
         """Return whether the input of a model, or of one with small inputs, reaches a condition on both engines."""
         if self._shows(proof, claim, decision):
             return True
-        seconds = self._left(_MAX_CONDITION_SECONDS)
+        seconds = self._remaining_seconds(_MAX_CONDITION_SECONDS)
         return seconds > 0 and self._shows(proof, claim, proof.decide(term, seconds, is_small=True))
 
     def _shows(self, proof: _Encoding, claim: Claim, decision: Decision) -> bool:
@@ -257,7 +257,7 @@ class _Prover:
             return False
         now, respond = proof.inputs.read_now(decision.model), self._runs.responder("condition", inputs)
         done = self._runs.run(inputs, now, respond)
-        return done is not None and claim.key in self._runs.shown(done)
+        return done is not None and claim.key in self._runs.decided_claims(done)
 
     def _tables(self, proof: _Encoding) -> None:
         import z3
@@ -289,7 +289,7 @@ class _Prover:
     def _table(self, proof: _Encoding, claim: Claim, faults: list[tuple[z3.BoolRef, str]]) -> None:
         import z3
 
-        seconds = self._left(_MAX_QUERY_SECONDS)
+        seconds = self._remaining_seconds(_MAX_QUERY_SECONDS)
         if seconds <= 0:
             return
         decision = proof.decide(z3.Or([term for term, _ in faults]), seconds)

@@ -1,6 +1,6 @@
-"""Search for counterexamples by running a node: on inputs from a generator, and on inputs that a solver proposes.
+"""Search for witnesses by running a node on inputs from a generator and on inputs that a solver proposes.
 
-A witness counts only if both engines agree on it. Inputs that the node refuses are no witnesses.
+A witness is accepted only if both engines agree on it. Inputs that the node refuses are no witnesses.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Inputs = Mapping[str, object]
 
 
 class NodeRuns:
-    """One node on both engines, and what its runs show."""
+    """One node on both engines, and the claims that its executions decide."""
 
     def __init__(self, compiled: Compiled) -> None:
         self.compiled = compiled
@@ -52,7 +52,7 @@ class NodeRuns:
         return engine_named(REFERENCE).load(self.compiled)
 
     def run(self, inputs: Inputs, now: datetime | None, respond: Responder) -> Done | None:
-        """Run on both engines; None where they differ, or the run is too long to tell."""
+        """Run on both engines; None if they differ, or if an execution makes too many requests."""
         done: list[Done] = []
         for program in (self._direct, self._reference):
             try:
@@ -76,7 +76,7 @@ class NodeRuns:
     def now(self, seed: str) -> datetime:
         return self._responses.now(seed)
 
-    def shown(self, done: Done) -> Iterator[ClaimKey]:
+    def decided_claims(self, done: Done) -> Iterator[ClaimKey]:
         """Yield the claims that a run refutes, and the conditions and rows that it reaches."""
         outcome = done.outcome
         if self.is_refused(outcome):
@@ -123,7 +123,7 @@ class NodeRuns:
 
     def _showing(self, key: ClaimKey, inputs: Inputs, now: datetime | None, respond: Responder) -> Done | None:
         done = self.run(inputs, now, respond)
-        return done if done is not None and key in self.shown(done) else None
+        return done if done is not None and key in self.decided_claims(done) else None
 
     def _case(self, inputs: Inputs, now: datetime | None, done: Done) -> str | None:
         if done.requests:
@@ -160,7 +160,7 @@ def search(
         done = runs.quick(inputs, f"{seed} {number}")
         if done is None:
             continue
-        for key in set(runs.shown(done)) & left:
+        for key in set(runs.decided_claims(done)) & left:
             left.discard(key)
             yield key, inputs, f"{seed} {number}", done
 
@@ -170,7 +170,7 @@ def _inputs_text(inputs: Inputs) -> str:
 
 
 def _short(text: str) -> str:
-    """Return a value that is not longer than a line; a decimal may have a thousand digits, which its case has."""
+    """Shorten the text of a value to one line. A decimal may have a thousand digits, which its case states in full."""
     return text if len(text) <= _MAX_VALUE else f"{text[: _MAX_VALUE - 20]}… ({len(text)} characters)"
 
 

@@ -125,7 +125,7 @@ def _round(operation: Operation) -> Symbolic | None:
     if mode is None:
         return None
     if not is_number(places):
-        return _rounded_somehow(operation, given.value, mode)
+        return _round_to_unknown_places(operation, given.value, mode)
     operation.fail("invalid_argument", truth(not -1000 <= whole(places) <= 1000))
     if not -40 <= whole(places) <= 40:
         return None
@@ -176,7 +176,7 @@ def _divide(operation: Operation) -> Symbolic | None:
 
 
 def _know_quotient(operation: Operation, left: DecimalTerm, right: DecimalTerm, value: Term) -> None:
-    """Add what is known of a quotient of 34 digits: its sign, and where the divisor is constant its bounds."""
+    """Add the known facts about a quotient of 34 digits: its sign and, for a constant divisor, its bounds."""
     context, zero, one = operation.context, real(0), real(1)
     a, b = left.value, right.value
     is_defined = negated(is_same(b, zero))
@@ -216,14 +216,14 @@ def _div(operation: Operation) -> Symbolic | None:
         return None
     exact = _exact_quotient(operation.context, left.value, right.value)
     if not is_number(places):
-        return _rounded_somehow(operation, exact, mode)
+        return _round_to_unknown_places(operation, exact, mode)
     operation.fail("invalid_argument", FALSE)
     operation.fail("division_by_zero", is_same(right.value, real(0)))
     return _checked(operation, round_to(exact, whole(places), mode), places)
 
 
-def _rounded_somehow(operation: Operation, value: Term, mode: str) -> DecimalTerm:
-    """Return a number rounded to places that are not known: on which side of it the result is."""
+def _round_to_unknown_places(operation: Operation, value: Term, mode: str) -> DecimalTerm:
+    """Return a number rounded to unknown places. Only the side of the number on which the result lies is known."""
     found = operation.abstract()
     assert isinstance(found, DecimalTerm)
     zero, result = real(0), found.value

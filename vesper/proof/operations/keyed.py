@@ -38,12 +38,12 @@ def is_in(operation: Operation, value: Symbolic, members: SetTerm) -> Term:
     found = context.apply(f"{ABSTRACT}is member", (*components(context, value), members.identity), z3.BoolSort())
     context.assume(implied(found, size_of(operation.context, members.identity) >= 1))
     known = context.member_facts.get(members.identity.get_id())
-    if not context.is_new(found):
+    if not context.mark_described(found):
         return found
     if known is not None:
         context.assume(is_same(found, known[1](value)))
     elif z3.is_app_of(members.identity, z3.Z3_OP_ITE):
-        for way in _ways(members.identity):
+        for way in _alternatives(members.identity):
             is_in(operation, value, SetTerm(members.type, way))
     return found
 
@@ -103,24 +103,24 @@ def _count(operation: Operation, candidates: list[tuple[Term, Symbolic]]) -> Ter
 def _is_subset(operation: Operation) -> Symbolic | None:
     part, whole = operation.set(0), operation.set(1)
     if part.members is None or len(part.members) > _MAX_ENTRIES:
-        for each in _ways(part.identity):
-            if any(each.eq(other) for other in _ways(whole.identity)):
-                operation.context.assume(_subset(operation, each, each))
+        for each in _alternatives(part.identity):
+            if any(each.eq(other) for other in _alternatives(whole.identity)):
+                operation.context.assume(_abstract_subset(operation, each, each))
         return None
     return boolean(both(*(implied(there, is_in(operation, each, whole)) for there, each in part.members)))
 
 
-def _ways(identity: Term) -> list[Term]:
+def _alternatives(identity: Term) -> list[Term]:
     """Return the values between which a choice decides."""
     return (
-        [each for way in (1, 2) for each in _ways(identity.arg(way))]
+        [each for way in (1, 2) for each in _alternatives(identity.arg(way))]
         if z3.is_app_of(identity, z3.Z3_OP_ITE)
         else [identity]
     )
 
 
-def _subset(operation: Operation, part: Term, whole: Term) -> Term:
-    """Return the function that `set.is_subset` is where no members are known."""
+def _abstract_subset(operation: Operation, part: Term, whole: Term) -> Term:
+    """Return `set.is_subset` as an uninterpreted function, for sets without known members."""
     of = type_text(operation.set(0).type.element, has_outside=False)
     return operation.context.apply(f"{ABSTRACT}set.is_subset<{of}>", (part, whole), z3.BoolSort())
 
@@ -150,7 +150,7 @@ def _combined(operation: Operation) -> Symbolic:
     for part in parts:
         small, large = (part, found.identity) if is_larger else (found.identity, part)
         operation.know(
-            _subset(operation, small, large),
+            _abstract_subset(operation, small, large),
             size_of(operation.context, small) <= size_of(operation.context, large),
         )
     return found
@@ -186,7 +186,7 @@ def look_up(context: Context, entries: MapTerm, key: Symbolic) -> tuple[Term, Sy
     assert isinstance(is_there, Scalar)
     context.assume(implied(is_there.term, size_of(context, entries.identity) >= 1))
     known = context.entry_facts.get(entries.identity.get_id())
-    if context.level >= MAX_LEVEL or not context.is_new(is_there.term):
+    if context.level >= MAX_LEVEL or not context.mark_described(is_there.term):
         return is_there.term, value
     if known is not None:
         context.level += 1
@@ -196,7 +196,7 @@ def look_up(context: Context, entries: MapTerm, key: Symbolic) -> tuple[Term, Sy
             context.level -= 1
     elif z3.is_app_of(entries.identity, z3.Z3_OP_ITE):
         # Equal maps have equal entries: what is known of either way holds where it was taken.
-        for way in _ways(entries.identity):
+        for way in _alternatives(entries.identity):
             look_up(context, MapTerm(entries.type, way), key)
     return is_there.term, value
 

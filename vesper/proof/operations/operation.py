@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Operation:
-    """One evaluated call: its operands, and where failures go."""
+    """One evaluated call: its operands, and the evaluator that receives its failures."""
 
     evaluator: Evaluator
     call: Call

@@ -189,11 +189,11 @@ class _Operation:
     def _parameter(self, each: HttpInput) -> dict[str, Any]:
         schema = self._reader.value(self._types[0][each.name], (each.name,), is_text=True)
         if each.source == "path":
-            schema = _not_empty(schema)
+            schema = _non_empty_schema(schema)
         if each.source == "header" and schema.get("type") == "string" and not schema.keys() & {"pattern", "enum"}:
             is_key = each.key.lower() == _IDEMPOTENCY_KEY.lower()
             lengths = {name: bound for name, bound in schema.items() if name in ("minLength", "maxLength")}
-            schema = _strictest(_KEY, lengths) if is_key else {**schema, "pattern": _PRINTABLE}
+            schema = _strictest_schema(_KEY, lengths) if is_key else {**schema, "pattern": _PRINTABLE}
         if schema.get("type") == "array":
             schema = {"minItems": 1, **schema}
         if each.name in self._defaults and each.source != "path":
@@ -253,7 +253,7 @@ class _Operation:
         if self.http.status != 202 and _may_wait(self._compiled):
             found["202"] = {"description": "The run waits, and goes on by itself: `execution`, `waits_for`."}
         for status, codes in sorted(self._codes().items()):
-            found[str(status)] = self._declared(codes)
+            found[str(status)] = self._declared_response(codes)
         found.setdefault(str(OTHER_STATUS), _problem("The inputs do not fit, or a precondition does not hold."))
         if self._settings.has_auth:
             found.setdefault("401", _problem("The caller is not authenticated."))
@@ -286,8 +286,8 @@ class _Operation:
             found.setdefault(statuses.get(code, OTHER_STATUS), []).append(code)
         return found
 
-    def _declared(self, codes: list[str]) -> dict[str, Any]:
-        """Return the response of declared errors. The server itself may answer with their status, too."""
+    def _declared_response(self, codes: list[str]) -> dict[str, Any]:
+        """Return the response of declared errors. The server itself may also answer with their status."""
         first = self._node.errors[0]
         assert isinstance(first.type, Enum)
         texts = dict(zip(first.type.members, first.type.outside or first.type.members, strict=True))
@@ -311,13 +311,13 @@ def _problem(description: str) -> dict[str, Any]:
     return {"description": description, "content": {"application/problem+json": {"schema": _PROBLEM_REF}}}
 
 
-def _not_empty(schema: Schema) -> Schema:
+def _non_empty_schema(schema: Schema) -> Schema:
     """Return the schema of a part of the path, which is never empty."""
     is_free = schema.get("type") == "string" and "enum" not in schema and not schema.get("minLength")
     return {**schema, "minLength": 1} if is_free else schema
 
 
-def _strictest(schema: Schema, lengths: Schema) -> Schema:
+def _strictest_schema(schema: Schema, lengths: Schema) -> Schema:
     found = {**schema, **lengths}
     found["minLength"] = max(schema["minLength"], found["minLength"])
     found["maxLength"] = min(schema["maxLength"], found["maxLength"])

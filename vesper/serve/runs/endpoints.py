@@ -31,7 +31,7 @@ class Endpoint:
     success: int = 200
 
     def scopes(self, settings: ServeSettings) -> list[str]:
-        """Return the scopes that callers need beside those of the node."""
+        """Return the scopes that callers need in addition to those of the node."""
         return list(dict.fromkeys([*settings.scopes.get(RUN_PATHS[0], ()), *settings.scopes.get(self.path, ())]))
 
     def row(self, settings: ServeSettings) -> dict[str, Any]:

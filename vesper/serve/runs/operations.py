@@ -1,4 +1,4 @@
-"""The meaning of requests to `/runs`, whichever server has read them (docs/spec/serving.md)."""
+"""The operations of `/runs`, independent of the server that has read the request (docs/spec/serving.md)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class RunsCall(Call[_AnswerT], Protocol[_AnswerT]):
 
 
 class Refusal(VesperError):
-    """The reason why a request to `/runs` is refused, by the name of its problem."""
+    """A request to `/runs` is refused, for the reason with this name."""
 
     def __init__(self, name: str, detail: str, execution: str | None = None) -> None:
         super().__init__(detail)
@@ -63,7 +63,7 @@ class Refusal(VesperError):
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """A request that is answered when its run changes: once, or with an event for each change."""
+    """A request that is answered when its run changes: once, or with one event for each change."""
 
     look: Callable[[str | None], RunState | None]
     """Reads the run again; returns None where it still has this version. Raises `JournalError`."""
@@ -87,7 +87,7 @@ class Runs:
         ANNOUNCED_TRACE.set(call.trace_id)
         operation = (self._start, self._list, self._show, self._signal, self._answer, self._cancel)[index]
         try:
-            done = operation(call, _object(inputs))
+            done = operation(call, _read_members(inputs))
         except Refusal as problem:
             return call.refuse(problem.name, str(problem), None, problem.execution)
         except WrongValue as problem:
@@ -125,7 +125,7 @@ class Runs:
             raise Refusal("bad_input", "`delay` is a number of seconds, from 0 to a year.")
         if priority is not None and not (type(priority) is int and abs(priority) <= MAX_PRIORITY):
             raise Refusal("bad_input", f"`priority` is an integer from -{MAX_PRIORITY} to {MAX_PRIORITY}.")
-        inputs = _accepted(node, given.get("inputs", {}))
+        inputs = _read_run_inputs(node, given.get("inputs", {}))
         context = run_context(
             actor=call.actor,
             via=call.via,
@@ -140,7 +140,7 @@ class Runs:
         recorded = self._host.journal.read(execution)
         if not _is_of_tenant(call, recorded):
             raise Refusal("conflict", f"A run of {node.id} that is not yours is queued, and there is one at a time.")
-        return self._shown(call, recorded, 202, [("Location", f"/runs/{execution}")])
+        return self._state_response(call, recorded, 202, [("Location", f"/runs/{execution}")])
 
     def _list(self, call: RunsCall[object], given: Mapping[str, str]) -> Sent:
         _refuse_others(given, "node", "status", "page")
@@ -204,7 +204,7 @@ class Runs:
         recorded = self._find_to_change(call, given["id"])
         answer(self._host.journal, recorded.summary.execution, given.get("value"), call.actor)
         self._host.keeper.notice()
-        return self._shown(call, self._host.journal.read(recorded.summary.execution), 202)
+        return self._state_response(call, self._host.journal.read(recorded.summary.execution), 202)
 
     def _cancel(self, call: RunsCall[object], given: Mapping[str, Any]) -> Sent:
         _refuse_others(given, "id", "reason")
@@ -214,12 +214,12 @@ class Runs:
         recorded = self._find_to_change(call, given["id"])
         cancel(self._host.journal, recorded.summary.execution, reason.strip(), call.actor)
         self._host.keeper.notice()
-        return self._shown(call, self._host.journal.read(recorded.summary.execution), 202)
+        return self._state_response(call, self._host.journal.read(recorded.summary.execution), 202)
 
     # -- rights -----------------------------------------------------------------------------------
 
     def _find(self, call: RunsCall[object], execution: str) -> Recorded:
-        """Return a run that the caller may see. Raises `Refusal`: the runs of others look like none."""
+        """Return a run that the caller may see. Raises `Refusal`, as for an unknown run."""
         node, recorded = None, None
         try:
             if _ID.fullmatch(execution):
@@ -241,7 +241,7 @@ class Runs:
         return recorded
 
     def _refuse_signed(self, node: Node) -> None:
-        """Refuse what a signature must vouch for: requests to `/runs` have none."""
+        """Refuse nodes whose requests must be signed: requests to `/runs` have no signature."""
         if node.id in self._settings.webhooks:
             raise Refusal("forbidden", f"Runs of {node.id} begin and change by its signed webhook, not here.")
 
@@ -252,7 +252,7 @@ class Runs:
         return call.tenant is None or _is_of_tenant(call, self._host.journal.read(summary.execution))
 
     def _node_of(self, summary: Summary) -> Node | None:
-        """Return the served node of a run; an older version has the rights of the one that is served."""
+        """Return the served node of a run. A run of an older version has the rights of the served version."""
         return self._nodes.get(summary.node_id) or self._names.get(summary.node_id.rpartition("_v")[0])
 
     def _require_scopes(self, call: RunsCall[object], node: Node, execution: str | None) -> None:
@@ -261,13 +261,13 @@ class Runs:
                 raise Refusal("forbidden", f"The caller lacks the scope `{scope}`.", execution)
 
     def _reveals(self, call: RunsCall[object], recorded: Recorded) -> bool:
-        """Return whether the caller may see sensitive values: it began the run, or has the scope."""
+        """Return whether the caller may see sensitive values. It has the scope for that, or began the run."""
         if self._settings.reveal_scope is not None and self._settings.reveal_scope in call.scopes:
             return True
         context = _context(recorded)
         return call.actor is not None and (call.actor, call.via) == (context.get("actor"), context.get("via"))
 
-    def _shown(
+    def _state_response(
         self, call: RunsCall[object], recorded: Recorded, status: int, headers: list[tuple[str, str]] | None = None
     ) -> Sent:
         state = read_state(self._host, recorded, self._reveals(call, recorded))
@@ -276,26 +276,26 @@ class Runs:
 
 
 class _NotInputs(Exception):
-    """The inputs of a new run do not fit; the outcome of `run_json` says why."""
+    """The inputs of a new run are invalid; the outcome is that of `run_json`."""
 
     def __init__(self, outcome: bytes) -> None:
         super().__init__()
         self.outcome = outcome
 
 
-def _accepted(node: Node, forms: object) -> Mapping[str, Any]:
-    """Return the inputs of a new run. Raises `_NotInputs` with the outcome that a call would have."""
+def _read_run_inputs(node: Node, forms: object) -> Mapping[str, Any]:
+    """Return the inputs of a new run. Raises `_NotInputs` with the outcome of a call with them."""
     compiled = node._compiled
     plain = inputs_of_forms(compiled.node.inputs, forms)
     problems = plain.refused
     if not problems:
-        problems = tuple(map(plain.told, accept_inputs(compiled.node.declared_inputs, plain.inputs)[1]))
+        problems = tuple(map(plain.caller_problem, accept_inputs(compiled.node.declared_inputs, plain.inputs)[1]))
     if problems:
         raise _NotInputs(outcome_json(compiled, Failed(ErrorCode.BAD_INPUT, None, problems), plain).encode())
     return plain.inputs
 
 
-def _object(inputs: bytes) -> dict[str, Any]:
+def _read_members(inputs: bytes) -> dict[str, Any]:
     """Return the members of a request. Raises `Refusal`."""
     try:
         found = forms_of_json(inputs.decode())
@@ -309,7 +309,7 @@ def _object(inputs: bytes) -> dict[str, Any]:
 
 
 def _refuse_others(given: Mapping[str, Any], *known: str) -> None:
-    """Refuse members and query parameters that do not exist, and parameters that occur twice."""
+    """Refuse unknown members and query parameters, and parameters that occur twice."""
     for name in sorted(given.keys() - set(known)):
         kind = "query parameter" if name.startswith("?") else "member"
         raise Refusal("bad_input", f"There is no {kind} `{name.removeprefix('?')}`; known: {', '.join(known)}.")
@@ -333,5 +333,5 @@ def _is_of_tenant(call: RunsCall[object], recorded: Recorded) -> bool:
 
 
 def _stamp(summary: Summary) -> tuple[str, int]:
-    """Return a value that differs once a run has another status or wait."""
+    """Return a value that changes with the status or the wait of a run."""
     return summary.status, 0 if summary.status is Status.RUNNING else summary.updated_us

@@ -1,4 +1,4 @@
-"""A run as callers of `/runs` see it."""
+"""The state of a run that `/runs` shows to its callers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunState:
-    """A run at one moment; `version` differs once its status or its wait has changed."""
+    """A run at one moment; `version` changes with its status or its wait."""
 
     body: bytes
     version: str
@@ -36,12 +36,12 @@ class RunState:
 
     @property
     def event(self) -> bytes:
-        """The run as an event of a stream."""
+        """Return the run in the form of an event of a stream."""
         return b"event: status\nid: %s\ndata: %s\n\n" % (self.version.encode(), self.body)
 
 
 def read_state(host: Host, recorded: Recorded, reveals: bool) -> RunState:
-    """Return the run with its outcome, that of the last attempt; `reveals` shows sensitive values."""
+    """Return the run with the outcome of its last attempt; `reveals` shows sensitive values."""
     execution = recorded.summary.execution
     attempt, is_over = last_attempt(host, execution)
     last = recorded if is_over and attempt == execution else host.journal.read(attempt)
@@ -71,7 +71,7 @@ def summary_members(summary: Summary) -> dict[str, str]:
 
 
 def waits_for(host: Host, summary: Summary) -> dict[str, Any] | None:
-    """Return what a waiting run waits for; None for others."""
+    """Return the awaited time, signal or interrupt of a waiting run; None for other runs."""
     found = find_waiting(host.journal, summary.execution) if summary.status is Status.WAITING else None
     if found is None:
         return None
@@ -84,27 +84,27 @@ def _outcome_text(host: Host, recorded: Recorded, reveals: bool) -> str:
         return object_text([("kind", json_string(recorded.summary.outcome or "")), ("is_erased", "true")])
     compiled = compiled_from(host.journal.definition(recorded.summary.semantic_hash))
     outcome = outcome_with_reason(recorded)
-    shown = outcome if reveals else _masked(compiled, outcome)
+    shown = outcome if reveals else _mask_outcome(compiled, outcome)
     if shown == outcome or isinstance(shown, Failed | EngineFault):
         return outcome_json(compiled, shown, Plain({}))  # equal outcomes may have other reasons
-    return _masked_text(compiled, outcome, shown)
+    return _write_masked(compiled, outcome, shown)
 
 
-def _masked(compiled: Compiled, outcome: Outcome) -> Outcome:
-    """Return an outcome without sensitive values, and without reasons, which are for its caller."""
+def _mask_outcome(compiled: Compiled, outcome: Outcome) -> Outcome:
+    """Return an outcome without sensitive values, and without reasons, which only its caller may see."""
     return Denied(outcome.capability) if isinstance(outcome, Denied) else Masks(compiled).outcome(outcome)
 
 
-def _masked_text(compiled: Compiled, outcome: Outcome, shown: Outcome) -> str:
-    """Return an outcome whose changed fields are masks as a whole: a mask has no place in most types."""
+def _write_masked(compiled: Compiled, outcome: Outcome, shown: Outcome) -> str:
+    """Return an outcome in which each masked field is `<sensitive>` as a whole. Most types have no place for a mask."""
     entries = [("kind", json_string(outcome.kind))]
     if isinstance(outcome, Returned | DeclaredError) and isinstance(shown, Returned | DeclaredError):
         declared = compiled.node.outputs if isinstance(outcome, Returned) else compiled.node.errors
-        entries.append(("value", _masked_fields(declared, outcome.value, shown.value)))
+        entries.append(("value", _write_masked_fields(declared, outcome.value, shown.value)))
     return object_text(entries)
 
 
-def _masked_fields(declared: tuple[ir.Output, ...], values: Mapping[str, Any], shown: Mapping[str, Any]) -> str:
+def _write_masked_fields(declared: tuple[ir.Output, ...], values: Mapping[str, Any], shown: Mapping[str, Any]) -> str:
     open_ = {name: each for name, each in values.items() if shown[name] == each}
     plain: dict[str, Any] = json.loads(declared_text(declared, open_)) if open_ else {}
     hidden = {

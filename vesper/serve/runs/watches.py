@@ -1,4 +1,4 @@
-"""Requests that wait for a change of their run: long polls and event streams, without a thread for each."""
+"""Requests that wait for a change of their run: long polls and event streams. They need no thread each."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Follower:
 
 
 class Caller(Protocol):
-    """A call with the name of its caller."""
+    """A call with the identity of its caller."""
 
     @property
     def actor(self) -> str | None: ...
@@ -65,8 +65,8 @@ class Caller(Protocol):
     def via(self) -> str | None: ...
 
 
-class Places:
-    """Places for open watches: of all callers together, and of each that has a name."""
+class WatchPlaces:
+    """Bounds on open watches: of all callers together, and of each named caller."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -99,11 +99,11 @@ class _Entry:
 
 
 class Watches:
-    """The watches of a worker, in one thread that starts with the first."""
+    """The watches of a worker. Their one thread starts with the first watch."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._places = Places()
+        self._places = WatchPlaces()
         self._entries: list[_Entry] = []
         self._is_ending = False
         self._thread: threading.Thread | None = None
@@ -128,7 +128,7 @@ class Watches:
         return None
 
     def end(self, owner: object | None = None) -> None:
-        """Answer all watches, or those of a service, with the state of their runs; clients ask again."""
+        """Answer all watches, or those of one service, with the state of their runs. Clients then ask again."""
         with self._changed:
             self._is_ending = self._is_ending or owner is None
             for each in self._entries:
@@ -172,7 +172,7 @@ class Watches:
 async def follow(
     watch: Watch, in_thread: Callable[[Callable[[], bytes | None]], Awaitable[bytes | None]]
 ) -> AsyncIterator[bytes]:
-    """Yield the events of a watch, or the one body of a long poll, for servers that are written in Python."""
+    """Yield the events of a watch, or the one body of a long poll. For servers that are written in Python."""
     follower = Follower(watch)
     if watch.is_stream:
         yield watch.first.event

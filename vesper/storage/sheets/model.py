@@ -21,7 +21,7 @@ _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,
 
 
 class SheetProblem(Exception):
-    """A file that cannot be read as a sheet: the line in it, 0 for the whole file, and what is wrong."""
+    """A file that cannot be read as a sheet: the line and the reason. Line 0 is the whole file."""
 
     def __init__(self, line: int, text: str) -> None:
         super().__init__(text)

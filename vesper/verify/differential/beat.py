@@ -1,4 +1,4 @@
-"""Beats: what the verifier is about to do, for a watchdog that names it after a crash."""
+"""Beats: reports of the verifier's next action, which a watchdog names after a crash."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ class CoverageCollector:
             self.coverage.guards.update(path)
             self._shapes.add(frozenset(path))
         if self._map.has_more:
-            self._covered |= self._map.seen(done)
+            self._covered |= self._map.covered_by(done)
         self._marked.update([index for index, _ in done.marks])
         self._ends.add(done.outcome.kind)
 
@@ -99,12 +99,12 @@ class CoverageCollector:
     def size(self) -> int:
         """Number of branches, expressions and combinations of conditions that occurred.
 
-        Paths as such grow with every round of a loop and would never stop.
+        Paths are not counted, because every round of a loop makes a new one.
         """
         return len(self.coverage.guards) + len(self._covered) + len(self._marked) + len(self._shapes)
 
     def begin(self, known: CoverageState | None = None) -> None:
-        """Begin a new list of paths; the other coverage stays, and that of an earlier run is added."""
+        """Begin a new list of paths. Keep the other coverage, and add that of an earlier run."""
         before = self.coverage
         self.coverage = replace(before, guards=set(before.guards), paths=set(), operations=set(before.operations))
         if known is not None:
@@ -121,10 +121,10 @@ class CoverageCollector:
         """Count the operations and list uncovered branches; conditions are counted by `observe`."""
         covered = self._covered | {("condition", *each) for each in self.coverage.guards}
         self.coverage.uncovered = self._map.uncovered(covered)
-        for root in self._evaluated():
+        for root in self._evaluated_expressions():
             self._reach(root)
 
-    def _evaluated(self) -> Iterator[Expression]:
+    def _evaluated_expressions(self) -> Iterator[Expression]:
         """Yield the outermost expressions that were evaluated, as far as marks show."""
         for root in self._node.roots():
             if root.index in self._marked:

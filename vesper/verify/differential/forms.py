@@ -79,18 +79,22 @@ class FormsExecution:
         if isinstance(plain, Blocked) or isinstance(pathed, Blocked):
             first, other = ("plain", "pathed") if isinstance(plain, Blocked) else ("pathed", "plain")
             return _fault(f"the {first} form makes a request where the {other} form ends")
-        if not (_is_time(plain.outcome) or _is_time(pathed.outcome) or same_outcome(plain.outcome, pathed.outcome)):
+        if not (
+            _is_time_limit(plain.outcome)
+            or _is_time_limit(pathed.outcome)
+            or same_outcome(plain.outcome, pathed.outcome)
+        ):
             return _fault(f"the plain form ends with {plain.outcome}, and the pathed form ends with {pathed.outcome}")
         # A call always has the default limits.
         if self._called is not None and not isinstance(plain.outcome, LimitHit):
             called = self._called()
-            if not (_is_time(called) or same_outcome(plain.outcome, called)):
+            if not (_is_time_limit(called) or same_outcome(plain.outcome, called)):
                 return _fault(f"the plain form ends with {plain.outcome}, and a call of it ends with {called}")
         way = (self._pathed.path(), self._pathed.fingerprint())
         return Done(plain.outcome, (), is_observed=False, way=way)
 
 
-def _is_time(outcome: Outcome) -> bool:
+def _is_time_limit(outcome: Outcome) -> bool:
     """Return whether a time limit ended the form, which depends on the machine."""
     return isinstance(outcome, LimitHit) and not outcome.is_counted
 

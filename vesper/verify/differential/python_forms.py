@@ -15,7 +15,7 @@ from vesper.values.types import ArrayOf, MapOf, OptionalOf, Record, Type
 
 @dataclass(frozen=True, slots=True)
 class OtherForm:
-    """A value of the function in another form than the node's, without the value."""
+    """A difference in form between a value of the function and that of the node, without the values."""
 
     where: str
     function: str
@@ -57,9 +57,9 @@ def to_python(value: object) -> object:
 
 
 def first_other_form(given: object, value: object, names: frozenset[str], at: str = "outputs") -> OtherForm | None:
-    """Return where the function's value has another form; `value` is the same value as the node returns it.
+    """Return the first difference in form between the function's value and the node's, which are equal.
 
-    `names` are the declared fields; other keys of a mapping are values, and a place holds none.
+    `names` are the declared fields. Other keys of a mapping are values, which a place must not show.
     """
     if isinstance(given, Mapping) and isinstance(value, dict):
         return _in_mapping(given, value, names, at)

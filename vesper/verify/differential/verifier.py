@@ -91,7 +91,7 @@ class CaseFailure:
 
 
 @dataclass(frozen=True, slots=True)
-class BrokenPromise:
+class BrokenPostcondition:
     """A postcondition that breaks on inputs which satisfy constraints and preconditions."""
 
     index: int
@@ -113,8 +113,10 @@ class Report:
     cases: int = 0
     case_failures: list[CaseFailure] = field(default_factory=list)
     differences: list[Difference] = field(default_factory=list)
-    broken: list[BrokenPromise] = field(default_factory=list)
+    broken: list[BrokenPostcondition] = field(default_factory=list)
     outcomes: dict[str, int] = field(default_factory=dict)
+    failures: dict[str, int] = field(default_factory=dict)
+    """Counts of failed executions by code."""
     broken_clauses: dict[tuple[str, int], int] = field(default_factory=dict)
     """Inputs that broke a constraint or precondition, by phase and index of the clause."""
     coverage: Coverage = field(default_factory=Coverage)
@@ -131,14 +133,14 @@ class Report:
         return self.not_comparable * 100 > self.executions
 
     @property
-    def nothing_asked(self) -> bool:
-        """Return whether the function was never called, so that nothing was verified."""
+    def is_function_unused(self) -> bool:
+        """Return whether the user's function was never called, so that nothing was verified."""
         return self.against is not None and self.executions == 0
 
     @property
     def passed(self) -> bool:
         is_wrong = self.differences or self.case_failures or self.broken
-        return not (is_wrong or self.too_many_lost or self.nothing_asked)
+        return not (is_wrong or self.too_many_lost or self.is_function_unused)
 
 
 class Verifier:
@@ -148,16 +150,16 @@ class Verifier:
         engines: Mapping[str, Engine],
         seed: int,
         seeks_boundaries: bool = True,
-        holds_to_promises: bool = True,
+        checks_postconditions: bool = True,
         against: Function | None = None,
         ways: Sequence[WayMaker] = (repeated_ways,),
         beat: Beat = ignore_beat,
     ) -> None:
         """Create a verifier.
 
-        `holds_to_promises` checks postconditions; those of random programs are arbitrary. `ways` are compared where the
-        engines have unobserved forms of the direct engine. `beat` hears of every engine and way before it loads or
-        runs, so that a watchdog can name it afterwards.
+        `checks_postconditions` is false for random programs, whose postconditions are arbitrary. `ways` are compared
+        where the engines have unobserved forms of the direct engine. `beat` is called before every engine and way
+        loads or runs, so that a watchdog can name it afterwards.
         """
         self._node = compiled.node
         self._cases = compiled.cases
@@ -176,11 +178,11 @@ class Verifier:
         self.report = Report(compiled.node.node_id, compiled.semantic_hash, tuple(engines), seed)
         self.report.coverage = self._watch.coverage
         self.report.against = None if against is None else against.name
-        self._holds_to_promises = holds_to_promises
-        self._seen: set[_Fingerprint] = set()
+        self._checks_postconditions = checks_postconditions
+        self._seen: set[_DivergenceKey] = set()
         forms = {name: each.program for name, each in self._programs.items() if isinstance(each, FormsProgram)}
         reference = next(iter(self._programs.values()))
-        self.subject = Subject(compiled, reference, forms, self._responses, seed, not holds_to_promises)
+        self.subject = Subject(compiled, reference, forms, self._responses, seed, not checks_postconditions)
         self._ways = WaysComparison(self.subject, ways if forms else (), self.report.ways, beat)
         # A postcondition that a case expects to break is not reported.
         self._expected_to_break = {case.breaks for case in compiled.cases if case.breaks is not None}
@@ -342,14 +344,16 @@ class Verifier:
             self.report.broken_clauses[clause] = self.report.broken_clauses.get(clause, 0) + 1
         kind = f"{outcome.phase}_broken" if isinstance(outcome, ContractBroken) else outcome.kind
         self.report.outcomes[kind] = self.report.outcomes.get(kind, 0) + 1
+        if isinstance(outcome, Failed):
+            self.report.failures[outcome.code] = self.report.failures.get(outcome.code, 0) + 1
 
     def _report_difference(self, inputs: dict[str, object], number: int) -> None:
-        fingerprint = self._fingerprint(inputs, number)
+        fingerprint = self._divergence_key(inputs, number)
         assert fingerprint is not None
         if fingerprint in self._seen:
             return
         self._seen.add(fingerprint)
-        small = shrink(self._node, inputs, lambda candidate: self._fingerprint(candidate, number) == fingerprint)
+        small = shrink(self._node, inputs, lambda candidate: self._divergence_key(candidate, number) == fingerprint)
         place, step, with_function = fingerprint
         self._add_difference(small, number, self._answers(small, number), place, step, with_function)
 
@@ -374,9 +378,9 @@ class Verifier:
     def _report_broken(self, inputs: dict[str, object], number: int, outcome: ContractBroken) -> None:
         """Report the first input that breaks a postcondition, shrunk on the reference engine."""
         index = outcome.index
-        # Completions are drawn by type only, so broken promises about them are no defect.
+        # Completions are drawn by type only, so broken postconditions about them are no defect.
         expected = ("postcondition", index) in self._expected_to_break
-        if not self._holds_to_promises or not self._node.is_pure() or expected:
+        if not self._checks_postconditions or not self._node.is_pure() or expected:
             return
         if any(each.index == index for each in self.report.broken):
             return
@@ -388,9 +392,9 @@ class Verifier:
             return found if isinstance(found, ContractBroken) and same_clause else None
 
         small = shrink(self._node, inputs, lambda candidate: breaks(candidate) is not None)
-        self.report.broken.append(BrokenPromise(index, small, number, breaks(small) or outcome))
+        self.report.broken.append(BrokenPostcondition(index, small, number, breaks(small) or outcome))
 
-    def _fingerprint(self, inputs: dict[str, object], number: int) -> _Fingerprint | None:
+    def _divergence_key(self, inputs: dict[str, object], number: int) -> _DivergenceKey | None:
         """Return the place and step of a divergence on these inputs; None if the engines agree."""
         answers = self._answers(inputs, number)
         result = self._compare(answers)
@@ -406,7 +410,7 @@ class Verifier:
         return None, None, False
 
 
-_Fingerprint: TypeAlias = tuple[int | None, str | None, bool]
+_DivergenceKey: TypeAlias = tuple[int | None, str | None, bool]
 """Diverging expression, its step, and whether only the function diverges."""
 
 

@@ -1,6 +1,6 @@
 """Texts in the formats that operations parse: valid ones, and ones that just fail.
 
-A text drawn by its type is almost never a number, a date or JSON, so a parser would only be seen to refuse.
+A text drawn by its type is almost never a number, a date or JSON, so only refusals of the parsers would be compared.
 """
 
 from __future__ import annotations

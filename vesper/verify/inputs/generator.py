@@ -92,7 +92,7 @@ class InputGenerator:
         evaluator = self._solver.evaluator
         self._boundaries = BoundarySeeker(evaluator, self._random) if seeks_boundaries else None
         self._pool = InputPool(
-            self._solver, self._random, lambda inputs: self._variation.of_inputs(inputs, self._types)
+            self._solver, self._random, lambda inputs: self._variation.vary_inputs(inputs, self._types)
         )
 
     @property
@@ -109,7 +109,7 @@ class InputGenerator:
         # Tame inputs pass the contracts and reach most of the node; wild ones test all edges.
         self._is_tame = self._random.random() < _TAME_SHARE
         if self._examples and self._random.random() < _CASE_SHARE:
-            inputs = self._variation.of_inputs(self._random.choice(self._examples), self._types)
+            inputs = self._variation.vary_inputs(self._random.choice(self._examples), self._types)
         else:
             inputs = {
                 each.name: self._scalars.as_text(self._value(each.name, each.type))
@@ -142,16 +142,16 @@ class InputGenerator:
         """Return a value similar to another, determined by the seed and that value."""
         self._random.seed(seed)
         self._is_tame = True
-        return self._variation.of_value("", type_, value)
+        return self._variation.vary_value("", type_, value)
 
     def _equalise(self, inputs: dict[str, object]) -> None:
-        """Give one input the value of another or one beside it, which is the boundary of comparing them."""
+        """Set one input to the value of another, or near it. A comparison of the two has its boundary there."""
         names = sorted(inputs)
         self._random.shuffle(names)
         for name in names:
             same = [other for other in names if other != name and self._types[other] == self._types[name]]
             if same:
-                near = self._variation.of_value if self._random.random() < 0.4 else _keep
+                near = self._variation.vary_value if self._random.random() < 0.4 else _keep
                 inputs[name] = near(name, self._types[name], inputs[same[0]])
                 return
 
@@ -297,7 +297,7 @@ class InputGenerator:
         if known and self._random.random() < (0.7 if self._is_tame else 0.4):
             return self._random.choice(known)
         if self._separators and self._random.random() < _JOINED_SHARE:
-            return self._joined()
+            return self._join_texts()
         length = self._beside_bound(name, 1000) if self._random.random() < 0.7 else self._random.choice(_LENGTHS)
         if bounds is not None and self._random.random() < 0.8:
             low = max(0, ceil(bounds.low or 0))
@@ -305,7 +305,7 @@ class InputGenerator:
         letters = _LETTERS if self._random.random() < 0.6 else _ASCII
         return "".join(self._random.choice(letters) for _ in range(min(length, 1000)))
 
-    def _joined(self) -> str:
+    def _join_texts(self) -> str:
         """Return texts of the node and numbers, joined by a separator at which the node splits texts."""
         separator = self._random.choice(self._separators)
         parts = [

@@ -1,6 +1,6 @@
-"""JSON content in the shape of a type, for casts: exact, with a wrong part at any depth, or in another spelling.
+"""JSON content in the shape of a type, for casts. It fits, has a wrong part at any depth, or another spelling.
 
-JSON drawn without a type almost never has the shape that a cast requests, so a cast would only be seen to fail.
+JSON drawn without a type almost never has the shape that a cast requests, so only failed casts would be compared.
 """
 
 from __future__ import annotations
@@ -80,7 +80,8 @@ _OTHERS: tuple[object, ...] = (None, True, 0, 1, Decimal("1.5"), "", "x", [], [0
 def cast_types(node: Node) -> list[Type]:
     """Return the types to which a node casts JSON.
 
-    A field of a recursive type is a cast of its own, so records of one field are also merged: half of the types.
+    Each field of a recursive type is cast as a record of its own. Half of the types are therefore the record of all
+    such fields.
     """
     found = list(
         dict.fromkeys(each.type for each in node.expressions() if isinstance(each, Call) and each.op == "json.cast")
@@ -143,7 +144,7 @@ class JsonShapes:
         return dict(reversed(found.items())) if self._random.random() < 0.2 else found
 
     def _nested(self, type_: Type) -> object:
-        """Return content of the record that is drawn, inside of it."""
+        """Return content of a nested type; an empty object beyond the maximum depth."""
         if self._depth >= _MAX_NESTED:
             return {}
         self._depth += 1

@@ -1,6 +1,6 @@
-"""Answers of models that fit their request: calls of its tools, output by its schema, texts, and wrong ones of each.
+"""Model answers drawn for a request: tool calls, structured output and text, valid and invalid.
 
-A JSON drawn without the request names no tool and fits no schema, so an agent would only be seen to repair it.
+Random JSON would name no tool and fit no schema, so runs would reach only the repair path of an agent.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _MAX_LENGTH = 2_000
 
 
 class ModelAnswers:
-    """Generator of the answers of models that one node asks."""
+    """Generator of model answers for one node."""
 
     def __init__(self, node: Node) -> None:
         edges = find_edges(node)

@@ -261,7 +261,7 @@ def _repeat(
 
 
 def _answers_of(case: Case) -> dict[str, list[ExpectedRequest]]:
-    """Return the answers of a case by step, in a loop one for each round; the last one counts for all later rounds."""
+    """Return the answers of a case by step, in a loop one for each round. The last one applies to all later rounds."""
     found: dict[str, list[ExpectedRequest]] = {}
     for expected in case.effects:
         found.setdefault(_without_iterations(expected.path).lstrip("_"), []).append(expected)

@@ -62,7 +62,7 @@ _KEYS = ("a", "b", "id", "", "é", "x/y")
 
 
 class ScalarSource:
-    """Generator of these types; `known` are the node's literals, by Python form."""
+    """Generator of floats, bytes, times and JSON; `known` are the node's literals, by Python form."""
 
     def __init__(self, source: random.Random, known: list[Value], casts: Sequence[Type] = ()) -> None:
         """Create a source; `casts` are the types to which the node casts JSON."""

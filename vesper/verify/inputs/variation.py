@@ -28,24 +28,24 @@ class Variation:
         self._random = source
         self._draw = draw
 
-    def of_inputs(self, example: Mapping[str, object], types: Mapping[str, Type]) -> dict[str, object]:
+    def vary_inputs(self, example: Mapping[str, object], types: Mapping[str, Type]) -> dict[str, object]:
         """Return the example with one input changed, rarely two, including omitted ones."""
         inputs = dict(example)
         for _ in range(self._random.choice((1, 1, 1, 2)) if types else 0):
             name = self._random.choice(list(types))
             if name in inputs:
-                inputs[name] = self.of_value(name, types[name], inputs[name])
+                inputs[name] = self.vary_value(name, types[name], inputs[name])
             elif self._random.random() >= _UNCHANGED_SHARE:
                 inputs[name] = self._draw(name, types[name])
         return inputs
 
-    def of_value(self, name: str, type_: Type, value: object) -> object:
+    def vary_value(self, name: str, type_: Type, value: object) -> object:
         """Return a value of the same type, close to the given one or new."""
         if self._random.random() < 0.15:
             return self._draw(name, type_)
         match type_, value:
             case OptionalOf(inner), _:
-                return self._draw(name, type_) if value is None else self.of_value(name, inner, value)
+                return self._draw(name, type_) if value is None else self.vary_value(name, inner, value)
             case ArrayOf(element), list():
                 return self._items(name, element, value)
             case SetOf(element), set() | frozenset():
@@ -55,10 +55,10 @@ class Variation:
                 key = self._random.choice(list(value))
                 if self._random.random() < 0.3:
                     return {each: found for each, found in value.items() if each != key}
-                return value | {key: self.of_value(name, of, value[key])}
+                return value | {key: self.vary_value(name, of, value[key])}
             case Record(fields), dict() if value:
                 field, of = self._random.choice(fields)
-                return value | {field: self.of_value(field, of, value.get(field))}
+                return value | {field: self.vary_value(field, of, value.get(field))}
             case _:
                 return self._json(value) if type_ == JSON else self._draw_near(name, type_, value)
 
@@ -73,7 +73,7 @@ class Variation:
             return [*items[:at], items[at], *items[at:]]
         if pick < 0.45:
             return items[::-1]
-        return [*items[:at], self.of_value(name, element, items[at]), *items[at + 1 :]]
+        return [*items[:at], self.vary_value(name, element, items[at]), *items[at + 1 :]]
 
     def _json(self, value: object) -> object:
         """Return JSON content with one part changed."""

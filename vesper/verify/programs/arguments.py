@@ -1,6 +1,6 @@
 """Arguments at the limits of single operations: counts, scales, parts of dates, texts that are parsed.
 
-Arguments drawn by type mostly fail such a call at once, or stay far from the limit that it checks.
+Arguments drawn by type mostly fail the call at once, or stay far from the limit that the operation checks.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _WIDTHS = (0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 22, 23, 24, 31, 32, 33, 64, 65, 256,
 _FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
 
 
-def _around(*limits: int) -> tuple[int, ...]:
+def _limits_and_neighbours(*limits: int) -> tuple[int, ...]:
     """Return the limits and their neighbours within 64 bits."""
     found = (limit + step for limit in limits for step in (-1, 0, 1))
     return tuple(dict.fromkeys(min(max(each, MIN_INTEGER), MAX_INTEGER) for each in found))
@@ -32,7 +32,7 @@ def _around(*limits: int) -> tuple[int, ...]:
 
 def _spans(limit: int) -> tuple[int, ...]:
     """Return counts of a unit of durations: small ones, and around the longest duration."""
-    return (*_around(0, 24, 60), 90, 1000, *_around(limit, -limit))
+    return (*_limits_and_neighbours(0, 24, 60), 90, 1000, *_limits_and_neighbours(limit, -limit))
 
 
 COUNTS: Mapping[str, tuple[int, ...]] = {
@@ -53,18 +53,18 @@ COUNTS: Mapping[str, tuple[int, ...]] = {
     "date.from_parts.year": (1, 4, 100, 400, 1900, 2000, 2023, 2024, 9999, 0, 10_000, -1),
     "date.from_parts.month": (1, 2, 2, 4, 6, 12, 0, 13),
     "date.from_parts.day": (1, 28, 29, 29, 30, 31, 0, 32),
-    "date.add_days.count": (*_around(0, 28, 365), *_around(_DAYS - 1, 1 - _DAYS)),
-    "date.add_months.count": (*_FEW_MONTHS, *_around(_MAX_MONTHS, -_MAX_MONTHS)),
-    "date.add_years.count": (0, 1, -1, 4, 100, 400, *_around(9998, -9998)),
-    "date.add_business_days.count": (*_around(0, 5, 10, -5), 260, -260),
+    "date.add_days.count": (*_limits_and_neighbours(0, 28, 365), *_limits_and_neighbours(_DAYS - 1, 1 - _DAYS)),
+    "date.add_months.count": (*_FEW_MONTHS, *_limits_and_neighbours(_MAX_MONTHS, -_MAX_MONTHS)),
+    "date.add_years.count": (0, 1, -1, 4, 100, 400, *_limits_and_neighbours(9998, -9998)),
+    "date.add_business_days.count": (*_limits_and_neighbours(0, 5, 10, -5), 260, -260),
     "date.from_iso_week.year": (2020, 2021, 2026, 1, 9999, 0, 10_000),
     "date.from_iso_week.week": (1, 2, 52, 53, 0, 54),
     "date.from_iso_week.day": (1, 3, 7, 0, 8),
     "time_of_day.from_parts.hour": (0, 9, 12, 23, 24, -1),
     "time_of_day.from_parts.minute": (0, 30, 59, 59, 60, -1),
     "time_of_day.from_parts.second": (0, 1, 59, 59, 60, -1),
-    "period.from_years.count": (0, 1, -1, 4, *_around(9999, -9999)),
-    "period.from_months.count": (*_FEW_MONTHS, *_around(_MAX_MONTHS, -_MAX_MONTHS)),
+    "period.from_years.count": (0, 1, -1, 4, *_limits_and_neighbours(9999, -9999)),
+    "period.from_months.count": (*_FEW_MONTHS, *_limits_and_neighbours(_MAX_MONTHS, -_MAX_MONTHS)),
     "period.multiply.factor": (0, 1, -1, 2, 12, MAX_INTEGER, MIN_INTEGER),
     "decimal.div.scale": _SCALES,
     "decimal.round.scale": (*_SCALES, -MAX_SCALE, -MAX_SCALE - 1),
@@ -87,20 +87,26 @@ COUNTS: Mapping[str, tuple[int, ...]] = {
     "text.repeat.count": (0, 1, 2, 3, 8, 16, 33, 257, -1, MAX_TEXT + 1, MAX_INTEGER),
     "text.pad_start.width": _WIDTHS,
     "text.pad_end.width": _WIDTHS,
-    "text.from_code_point.number": (*_around(0x7F, 0x7FF, 0xD7FF, 0xDFFF, 0xFFFF, 0x10FFFF), 0, -1, 0x301, MAX_INTEGER),
-    "timestamp.from_epoch_seconds.count": (0, 1, -1, 951_782_400, *_around(_FIRST_SECOND, _LAST_SECOND)),
+    "text.from_code_point.number": (
+        *_limits_and_neighbours(0x7F, 0x7FF, 0xD7FF, 0xDFFF, 0xFFFF, 0x10FFFF),
+        0,
+        -1,
+        0x301,
+        MAX_INTEGER,
+    ),
+    "timestamp.from_epoch_seconds.count": (0, 1, -1, 951_782_400, *_limits_and_neighbours(_FIRST_SECOND, _LAST_SECOND)),
     "timestamp.from_epoch_microseconds.count": (
-        0, 1, -1, 999_999, *_around(_FIRST_SECOND * 1_000_000, _LAST_SECOND * 1_000_000 + 999_999),
+        0, 1, -1, 999_999, *_limits_and_neighbours(_FIRST_SECOND * 1_000_000, _LAST_SECOND * 1_000_000 + 999_999),
     ),
 }  # fmt: skip
 """Integers by operation and parameter."""
 LARGEST: tuple[tuple[str, tuple[int, ...]], ...] = (
-    ("length(repeat('a', {}))", _around(MAX_TEXT)),
+    ("length(repeat('a', {}))", _limits_and_neighbours(MAX_TEXT)),
     ("length(repeat('é', {}) + 'b')", (MAX_TEXT - 1, MAX_TEXT)),
-    ("length(pad_end('a', {}))", _around(MAX_TEXT)),
+    ("length(pad_end('a', {}))", _limits_and_neighbours(MAX_TEXT)),
     ("length(utf8(repeat('é', {})))", (MAX_BYTES // 2, MAX_BYTES // 2 + 1)),
     ("length(utf8(repeat('a', {})) + utf8('b'))", (MAX_BYTES - 1, MAX_BYTES)),
-    ("length(range(0, {}))", _around(MAX_ENTRIES)),
+    ("length(range(0, {}))", _limits_and_neighbours(MAX_ENTRIES)),
     ("length(append(range(1, {}), 0))", (MAX_ENTRIES, MAX_ENTRIES + 1)),
 )
 """Calls whose values have the largest size, or nearly; each takes a tenth of a second on every engine."""

@@ -1,7 +1,7 @@
-"""Blocks of steps, their ends, handlers and templates: what steps of every kind are built from.
+"""Blocks of steps, their ends, handlers and templates, from which steps of every kind are built.
 
-Each drawing mirrors `vesper.language.check.flow.steps`: the names visible in a block, what a condition says about null
-and where, and the type of a value if its step can be skipped.
+Each drawing mirrors `vesper.language.check.flow.steps`: the names visible in a block, the names that a condition proves
+not to be null, and the type of a value if its step can be skipped.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Drawing:
         return self.expressions.features
 
     def output(self, type_: Type, scope: Scope, depth: int) -> Term:
-        """Draw the value of an output, mostly one that a step computed: others do not show in an outcome."""
+        """Draw the value of an output, mostly that of a step. Outputs are how step values show in an outcome."""
         computed = [
             each for each in scope.paths if each.type == type_ and each.path and each.path[0].startswith("step ")
         ]
@@ -95,7 +95,7 @@ class Blocks(ABC):
 
     @abstractmethod
     def step(self, scope: Scope) -> tuple[dict[str, Tree], Scope]:
-        """Draw one step of any kind; return it with the scope below."""
+        """Draw one step of any kind; return it with the scope after it."""
 
     # -- blocks -----------------------------------------------------------------------------------
 
@@ -154,7 +154,7 @@ class Blocks(ABC):
         return self._steady.expression(BOOLEAN, scope, 2, BOOLEAN)
 
     def _plain_condition(self, scope: Scope) -> Term:
-        """Draw a condition that says nothing about null."""
+        """Draw a condition that proves no value to be null or not null."""
         for _ in range(6):
             found = self.condition(scope)
             if not found.when_true and not found.when_false:
@@ -208,12 +208,12 @@ class Blocks(ABC):
         fields: dict[str, Tree] = {"steps": steps} if steps else {}
         way = self.random.choice((*["value"] * 6, "return_error", "return"))
         if way == "value" and type_ is not None:
-            return fields | {"value": self._handled(type_, inner)}
+            return fields | {"value": self._handler_value(type_, inner)}
         if way == "return":
             return fields | {"return": self.outputs(inner)}
         return fields | {"return_error": self.error(inner)}
 
-    def _handled(self, type_: Type, scope: Scope) -> Tree:
+    def _handler_value(self, type_: Type, scope: Scope) -> Tree:
         """Draw the value of a handler; that of a loop is a record without a name, written as YAML."""
         if isinstance(type_, Record) and type_.name is None:
             return {name: self._draw.assignable(field, scope, 0) for name, field in type_.fields}

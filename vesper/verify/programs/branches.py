@@ -42,7 +42,7 @@ class Branches(Blocks):
 
     def _ending_match(self, scope: Scope) -> dict[str, Tree]:
         on_type = self.random.choice((INTEGER, STRING, BOOLEAN))
-        on = self._matched(on_type, scope)
+        on = self._draw_matched(on_type, scope)
         cases: list[Tree] = [
             {"is": literal, "then": self._draw_ending_block(scope)}
             for literal in self._literals(on_type)[: self.random.choice((1, 2, 3))]
@@ -52,8 +52,8 @@ class Branches(Blocks):
             fields["otherwise"] = self._draw_ending_block(scope)
         return fields
 
-    def _matched(self, type_: Type, scope: Scope) -> Term:
-        """Draw what a match looks at, mostly small integers, which its cases name."""
+    def _draw_matched(self, type_: Type, scope: Scope) -> Term:
+        """Draw the value of a match, mostly a small integer, which its cases name."""
         if type_ == INTEGER and self._chance(0.6):
             found = self._plain.number(INTEGER, scope)
             return found if found.is_open else self._plain.bounded(found, self.random.choice("345"))
@@ -90,7 +90,7 @@ class Branches(Blocks):
     def _match(self, scope: Scope) -> DrawnPart:
         enums: list[Type] = [each for each in self._draw.pool if isinstance(each, Enum)]
         on_type = self.random.choice([STRING, INTEGER, BOOLEAN, *enums[:3], *enums[:3]])
-        on = self._matched(on_type, scope)
+        on = self._draw_matched(on_type, scope)
         literals = self._literals(on_type)
         covers = on_type == BOOLEAN or isinstance(on_type, Enum)
         needs_otherwise = not covers or len(literals) < 2 or self._chance(0.4)

@@ -147,7 +147,7 @@ def examine_text(
             generate_module(compiled.node)  # raises if generation fails
         # Boundary probes cost more than the twenty inputs that would profit from them.
         verifier = Verifier(
-            compiled, engines, seed, seeks_boundaries=False, holds_to_promises=False, ways=ways, beat=beat
+            compiled, engines, seed, seeks_boundaries=False, checks_postconditions=False, ways=ways, beat=beat
         )
         found = verifier.run(inputs_each, stop_after=1)
     except Exception as error:  # noqa: BLE001  # a drawn program must not raise anything

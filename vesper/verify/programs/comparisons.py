@@ -211,7 +211,7 @@ class Comparisons(Forms):
 
 
 def _is_listed(term: Term) -> bool:
-    """Return whether an array of such literals needs no other type."""
+    """Return whether a term is a literal that an array can list without a declared type."""
     return term.is_open and term.type in (INTEGER, STRING)
 
 

@@ -57,7 +57,7 @@ class Effects:
         (way,) = self._random.choices([draw for _, draw in ways.values()], weights)
         return way(scope)
 
-    def _needs(self, capability: str) -> None:
+    def _add_capability(self, capability: str) -> None:
         self.capabilities.add(capability)
 
     def _draw_value(self, scope: Scope, *types: Type) -> Term:
@@ -71,19 +71,19 @@ class Effects:
     def _small(self, scope: Scope) -> DrawnRequest:
         match self._random.choice(("clock", "random", "uuid", "now", "secret")):
             case "clock":
-                self._needs("clock.read.system")
+                self._add_capability("clock.read.system")
                 return {"operation": "clock"}, TIMESTAMP, _ALWAYS
             case "uuid":
-                self._needs("random.read.system")
+                self._add_capability("random.read.system")
                 return {"operation": "uuid"}, STRING, _ALWAYS
             case "secret":
-                self._needs("secrets.read.api_key")
+                self._add_capability("secrets.read.api_key")
                 return {"operation": "secret", "name": "api_key"}, STRING, ("not_found", *_ALWAYS)
             case "now":
                 # Not an effect, but `now()` is only allowed in node types with effects.
                 return {"operation": "compute", "value": Term(TIMESTAMP, ("now()",))}, TIMESTAMP, ()
             case _:
-                self._needs("random.read.system")
+                self._add_capability("random.read.system")
                 fields: dict[str, Tree] = {"operation": "random", "min": Term(INTEGER, ("1",))}
                 return (
                     fields | {"max": self._draw.assignable(INTEGER, scope, 1)},
@@ -92,7 +92,7 @@ class Effects:
                 )
 
     def _query(self, scope: Scope) -> DrawnRequest:
-        self._needs("database.read.items")
+        self._add_capability("database.read.items")
         type_, text = self._random.choice(
             ((ArrayOf(INTEGER), "array<integer>"), (OptionalOf(STRING), "optional<string>"), (DECIMAL, "decimal"))
         )
@@ -105,7 +105,7 @@ class Effects:
         return fields, type_, ("bad_response", *_ALWAYS)
 
     def _write(self, scope: Scope) -> DrawnRequest:
-        self._needs("database.write.items")
+        self._add_capability("database.write.items")
         fields: dict[str, Tree] = {"operation": "database_write", "table": "items"}
         fields["data"] = {"owner": self._draw_value(scope, STRING), "qty": self._draw_value(scope, INTEGER)}
         return fields, INTEGER, ("conflict", *_ALWAYS)
@@ -113,15 +113,15 @@ class Effects:
     def _cache(self, scope: Scope) -> DrawnRequest:
         fields: dict[str, Tree] = {"operation": "cache", "cache": "prices", "key": self._draw_value(scope, STRING)}
         if self._random.random() < 0.5:
-            self._needs("cache.write.prices")
+            self._add_capability("cache.write.prices")
             value = self._draw.expression(self._given_type(), scope, 1)
             return fields | {"action": "put", "value": value, "ttl": "60s"}, BOOLEAN, _ALWAYS
-        self._needs("cache.read.prices")
+        self._add_capability("cache.read.prices")
         type_ = self._given_type()
         return fields | {"action": "get", "returns": scalar(type_text(type_))}, optional(type_), _ALWAYS
 
     def _publish(self, scope: Scope) -> DrawnRequest:
-        self._needs("events.publish.orders.done")
+        self._add_capability("events.publish.orders.done")
         fields: dict[str, Tree] = {"operation": "event_publish", "topic": "orders.done"}
         fields["payload"] = {"note": self._template(scope), "plain": "word"}
         if self._random.random() < 0.5:
@@ -129,7 +129,7 @@ class Effects:
         return fields, STRING, _ALWAYS
 
     def _custom(self, scope: Scope) -> DrawnRequest:
-        self._needs("effect.call.score")
+        self._add_capability("effect.call.score")
         type_ = self._given_type()
         fields: dict[str, Tree] = {"operation": "custom", "name": "score"}
         fields["request"] = {
@@ -139,9 +139,9 @@ class Effects:
         return fields | {"returns": scalar(type_text(type_))}, type_, ("effect_failed", *_ALWAYS)
 
     def _call(self, scope: Scope) -> DrawnRequest:
-        self._needs("network.http_client.shop")
+        self._add_capability("network.http_client.shop")
         fields: dict[str, Tree] = {"operation": "external_api_call", "provider": "shop"}
-        fields["endpoint"] = Term(STRING, ("/v1/{", self._whole(scope), "}"))
+        fields["endpoint"] = Term(STRING, ("/v1/{", self._draw_path_part(scope), "}"))
         if self._random.random() < 0.5:
             fields |= {"method": "GET", "query": {"page": self._draw_value(scope, INTEGER)}}
         else:
@@ -155,18 +155,18 @@ class Effects:
         fields: dict[str, Tree] = {"operation": self._random.choice(("sleep", "wait_for", "interrupt"))}
         length = "90m" if self._random.random() < 0.5 else self._draw_value(scope, DURATION)
         if fields["operation"] == "sleep":
-            self._needs("clock.sleep.system")
+            self._add_capability("clock.sleep.system")
             is_long = self._random.random() < 0.5
             fields |= {"duration": length} if is_long else {"until": self._draw_value(scope, TIMESTAMP)}
             return fields, TIMESTAMP, ("cancelled", "invalid_argument", *_ALWAYS)
         type_ = self._given_type()
         returns = scalar(type_text(type_))
         if fields["operation"] == "wait_for":
-            self._needs("signals.receive.settled")
+            self._add_capability("signals.receive.settled")
             fields |= {"signal": "settled", "match": self._draw_value(scope, STRING), "timeout": length}
             return fields | {"returns": returns}, type_, ("cancelled", *_ALWAYS)
         kind = self._random.choice(tuple(INTERRUPT_KINDS))
-        self._needs(f"interrupts.raise.{kind}")
+        self._add_capability(f"interrupts.raise.{kind}")
         fields |= {"kind": kind, "message": self._template(scope)}
         if kind != "checkpoint":
             fields["ttl"] = length
@@ -174,6 +174,6 @@ class Effects:
             return fields, OptionalOf(STRING), ("expired", "cancelled", *_ALWAYS)
         return fields | {"returns": returns}, type_, ("expired", "cancelled", *_ALWAYS)
 
-    def _whole(self, scope: Scope) -> Term:
+    def _draw_path_part(self, scope: Scope) -> Term:
         found = self._draw_value(scope, INTEGER, STRING)
         return found if not set(str(found)) & set("{}\n") else Term(INTEGER, ("7",))

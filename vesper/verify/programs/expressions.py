@@ -120,13 +120,13 @@ class Expressions(BinderForms):
         self.bound = 0
 
     def save(self) -> Callable[[], None]:
-        """Return a function that forgets what is drawn from now on."""
+        """Return a function that restores the present budget, constants and preferred operations."""
         budget, constants, cells, undrawn = self.budget, dict(self.constants), [*self._cells], self.undrawn
 
-        def forget() -> None:
+        def restore() -> None:
             self.budget, self.constants, self._cells, self.undrawn = budget, constants, cells, undrawn
 
-        return forget
+        return restore
 
     # -- selection ------------------------------------------------------------------------------------
 
@@ -168,7 +168,7 @@ class Expressions(BinderForms):
             producers += self._own_calls(type_, scope, depth - 1)
             producers += self.graded(type_, scope, depth - 1, hint)
             producers += self.comparisons(scope) if type_ == BOOLEAN else ()
-            producers += self._largest(scope, hint) if type_ == INTEGER else ()
+            producers += self._largest_values(scope, hint) if type_ == INTEGER else ()
         while producers:
             (chosen,) = self.random.choices(range(len(producers)), [weight for weight, _ in producers])
             try:
@@ -280,7 +280,7 @@ class Expressions(BinderForms):
             if spec.function is not None:
                 yield share / len(found), partial(self._by_function, spec, bindings, type_, scope, depth)
 
-    def _largest(self, scope: Scope, hint: Type | None) -> Iterator[Producer]:
+    def _largest_values(self, scope: Scope, hint: Type | None) -> Iterator[Producer]:
         """Yield a value of the largest size, made for few inputs only because it takes long."""
         names = [each for each in scope.paths if each.type == INTEGER]
         if names and scope.loops == 0 and self._nesting == 1:

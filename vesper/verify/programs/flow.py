@@ -27,7 +27,7 @@ class Flow(Loops, Branches):
         self.effects = Effects(drawing.expressions, self.template) if has_effects else None
 
     def step(self, scope: Scope) -> tuple[dict[str, Tree], Scope]:
-        """Draw one step of any kind; return it with the scope below."""
+        """Draw one step of any kind; return it with the scope after it."""
         kinds: dict[str, tuple[float, Callable[[Scope], DrawnPart]]] = {
             "compute": (2.0, self._draw_computed),
             "number": (2.0, self._draw_number),

@@ -81,7 +81,7 @@ class Forms:
                 yield 2.0, partial(self._with, type_, scope, depth)
 
     def cast(self, type_: Type, scope: Scope, depth: int) -> Term:
-        """Draw a cast of JSON: a name, a text in the shape of the type, or made from such a value."""
+        """Draw a cast of JSON, which is a name, a text in the shape of the type, or made from a value of the type."""
         written = type_text(type_)
         if "{" in written:
             raise NotExpressible  # an anonymous record of an operation, whose type cannot be written
@@ -112,7 +112,7 @@ class Forms:
         return self.choice(self.expression(BOOLEAN, scope, depth), type_, scope, depth, hint)
 
     def choice(self, condition: Term, type_: Type, scope: Scope, depth: int, hint: Type | None) -> Term:
-        """Draw both branches of a condition; each knows what the condition says about null."""
+        """Draw both branches of a condition. In each, the condition may prove that values are not null."""
         if isinstance(type_, OptionalOf) and self.random.random() < 0.5:
             then, otherwise = self._one_null(type_, condition, scope, depth, hint)
         else:
@@ -132,7 +132,7 @@ class Forms:
         return null, self.expression(other, scope.assuming(condition.when_false), depth, NULL if hint is None else hint)
 
     def _logical(self, word: str, scope: Scope, depth: int) -> Term:
-        """Draw AND or OR; the right side knows what the left side implies if it does not decide."""
+        """Draw AND or OR. The right side may use the facts under which the left side does not decide."""
         left = self.expression(BOOLEAN, scope, depth)
         known = left.when_false if word == "OR" else left.when_true
         right = self.expression(BOOLEAN, scope.assuming(known), depth)

@@ -1,4 +1,4 @@
-"""Random loops: what they go over, when they end, what they keep from round to round.
+"""Random loops: their ranges and collections, their ends, and the state that they carry between rounds.
 
 Most loops are over small numbers whose rounds are known here, so that `max` can be the number of rounds or one beside
 it, an early end can be in a certain round, and a number can outgrow its register in a late one.
@@ -27,7 +27,7 @@ _MANY_SHARE, _VERY_MANY_SHARE = 0.22, 0.01
 
 @dataclass(slots=True)
 class _Rounds:
-    """What a loop goes over, and the scope inside."""
+    """The rounds of a drawn loop, and the scope inside it."""
 
     inner: Scope
     over: Term | None = None
@@ -49,7 +49,7 @@ class Loops(Blocks):
     """Rounds that loops inside of the current one may have; zero outside of loops."""
 
     def loop(self, scope: Scope) -> tuple[dict[str, Tree], Scope]:
-        """Draw a loop; return it with the scope below."""
+        """Draw a loop; return it with the scope after it."""
         drawn = self._loop(scope)
         return drawn.fields, drawn.after
 
@@ -175,7 +175,7 @@ class Loops(Blocks):
         return replace(rounds, over=Term(BOOLEAN, (*rounds.over.parts, " WHERE ", where)), items=items)
 
     def _item_test(self, item: Term, items: list[int]) -> tuple[Term, Callable[[int], bool]]:
-        """Draw a test of an integer item, with what it says of a number."""
+        """Draw a test of an integer item; return it with a function that computes it for a number."""
         bound = self.random.choice(items) if items else 0
         literal = number_literal(INTEGER, str(bound))
         match self.random.choice(("mod", "not", "from", "to", "left", "negated")):

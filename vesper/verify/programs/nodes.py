@@ -125,21 +125,23 @@ class _Program:
         self._has_flow = self._type != "function" or self._random.random() < 0.75
 
     def draft(self) -> Draft:
-        named = tuple(self._named(name) for name in _NAMED_TYPES[: self._fewer(0, 0, 1, 2)])
-        records = tuple(self._record(name) for name in self._random.sample(_TYPE_NAMES, self._fewer(0, 0, 1, 1, 2, 3)))
-        inputs = tuple(self._input(named) for _ in range(self._fewer(0, 1, 2, 3, 3, 4, 5)))
+        named = tuple(self._named(name) for name in _NAMED_TYPES[: self._choose_count(0, 0, 1, 2)])
+        records = tuple(
+            self._record(name) for name in self._random.sample(_TYPE_NAMES, self._choose_count(0, 0, 1, 1, 2, 3))
+        )
+        inputs = tuple(self._input(named) for _ in range(self._choose_count(0, 1, 2, 3, 3, 4, 5)))
         if self._random.random() < _NUMBER_SHARE:
             inputs = (*inputs, self._number_input())
-        for _ in range(self._fewer(0, 1, 2, 3)):
+        for _ in range(self._choose_count(0, 1, 2, 3)):
             type_ = self._new_type()
             self._expressions.new_constant(type_)
-        for _ in range(self._fewer(0, 1, 0, 1, 2)):
+        for _ in range(self._choose_count(0, 1, 0, 1, 2)):
             self._expressions.new_parameter()
         if self._type == "event_handler":
             self._scope = self._scope.declare("input", "event_id", STRING)
             inputs = (*inputs, DrawnInput("event_id", STRING, (), None))
         outputs = self._outputs(inputs)
-        functions = tuple(self._function(name) for name in _FUNCTIONS[: self._fewer(0, 0, 1, 2, 3)])
+        functions = tuple(self._function(name) for name in _FUNCTIONS[: self._choose_count(0, 0, 1, 2, 3)])
         flow = Flow(self._drawing, outputs, self._type != "function") if self._has_flow else None
         preconditions = (
             self._clauses(self._scope, self._choose(0, 0, 0, 1, 2), _PRECONDITION_TESTS) + self._not_null_clauses()
@@ -186,7 +188,7 @@ class _Program:
     def _choose(self, *counts: int) -> int:
         return self._random.choice(counts)
 
-    def _fewer(self, *counts: int) -> int:
+    def _choose_count(self, *counts: int) -> int:
         """Choose one of the counts, of the lower half if the program is small."""
         return self._choose(*counts[: (len(counts) + 1) // 2]) if self._features.is_small else self._choose(*counts)
 
@@ -199,15 +201,15 @@ class _Program:
     def _new_type(self) -> Type:
         """Draw a type and remember it for operations on any type."""
         type_ = self._types.type()
-        self._remember(type_)
+        self._add_to_pool(type_)
         return type_
 
-    def _remember(self, type_: Type) -> None:
+    def _add_to_pool(self, type_: Type) -> None:
         if type_ not in self._expressions.pool:
             self._expressions.pool.append(type_)
         match type_:
             case ArrayOf(inner) | SetOf(inner) | OptionalOf(inner) | MapOf(_, inner):
-                self._remember(inner)
+                self._add_to_pool(inner)
             case _:
                 pass
 
@@ -219,7 +221,7 @@ class _Program:
         fields, outside = self._outside.record(drawn)
         record = Record(fields, name, outside)
         self._types.records.append(record)
-        self._remember(record)
+        self._add_to_pool(record)
         scope = Scope(sees_constants=False)
         for field, type_ in fields:
             scope = scope.declare("field", field, type_)
@@ -238,7 +240,7 @@ class _Program:
         return DrawnNamed(name, type_, tuple(constraints))
 
     def _by_name(self, named: DrawnNamed) -> tuple[Type, str]:
-        """Return the type of an input with values of a named type, and its text."""
+        """Draw the type of an input that refers to a named type; return it with its text."""
         choices: list[tuple[Type, str]] = [
             (named.type, named.name),
             (ArrayOf(named.type), f"array<{named.name}>"),
@@ -279,7 +281,7 @@ class _Program:
         return DrawnCompute(((name, value),), is_block=False)
 
     def _recursion(self, name: str, params: tuple[Type, ...], returns: Type, scope: Scope, end: Term) -> Term:
-        """Draw a value that calls its function at most once, so that a call is as long as it is deep."""
+        """Draw a value that calls its function at most once, so that a call takes no more steps than its depth."""
         draw = self._expressions
         condition = self._drawing.steady.expression(BOOLEAN, scope, 1, BOOLEAN)
         for _ in range(_TRIES):  # `end` was drawn without facts about null
@@ -296,7 +298,7 @@ class _Program:
     def _input(self, named: tuple[DrawnNamed, ...]) -> DrawnInput:
         if named and self._random.random() < 0.4:
             type_, written = self._by_name(self._random.choice(named))
-            self._remember(type_)
+            self._add_to_pool(type_)
             name = self._name()
             self._scope = self._scope.declare("input", name, type_)
             # A scheduled job runs without a caller, so its inputs need defaults.
@@ -324,7 +326,7 @@ class _Program:
         return DrawnInput(name, type_, tuple(constraints), default)
 
     def _outputs(self, inputs: tuple[DrawnInput, ...]) -> tuple[tuple[str, Type], ...]:
-        names = [self._name() for _ in range(self._fewer(1, 1, 2, 2, 3, 4))]
+        names = [self._name() for _ in range(self._choose_count(1, 1, 2, 2, 3, 4))]
         outputs = [(name, self._output_type()) for name in names]
         if inputs and self._random.random() < 0.15:  # an output may have the name of an input
             outputs.append((self._random.choice(inputs).name, self._new_type()))
@@ -402,7 +404,9 @@ class _Program:
         self, outputs: tuple[tuple[str, Type], ...], flow: Flow | None
     ) -> tuple[tuple[DrawnStep, ...], tuple[tuple[str, Term | None], ...]]:
         """Draw the steps, including those named like outputs, and the returned values."""
-        wanted: list[tuple[str, Type | None]] = [(self._name(), None) for _ in range(self._fewer(0, 0, 1, 1, 2, 3))]
+        wanted: list[tuple[str, Type | None]] = [
+            (self._name(), None) for _ in range(self._choose_count(0, 0, 1, 1, 2, 3))
+        ]
         as_steps = self._random.random()
         wanted += [
             (name, type_)
@@ -417,7 +421,7 @@ class _Program:
                 steps.append(DrawnFlow(flow.raising(self._scope)))
             if self._random.random() < _LOOP_SHARE:
                 steps += self._flow_steps(flow.loop, 1)
-            steps += self._flow_steps(flow.step, self._fewer(0, 1, 2, 2, 3))
+            steps += self._flow_steps(flow.step, self._choose_count(0, 1, 2, 2, 3))
         if not self._features.is_small and self._random.random() < _MANY_STEPS_SHARE:
             steps += self._many_steps()
         while wanted:
@@ -425,7 +429,7 @@ class _Program:
             now, wanted = wanted[:size], wanted[size:]
             steps.append(self._value_step(now))
             done |= {name for name, type_ in now if type_ is not None}
-            steps += [] if flow is None else self._flow_steps(flow.step, self._fewer(0, 0, 1))
+            steps += [] if flow is None else self._flow_steps(flow.step, self._choose_count(0, 0, 1))
         if flow is not None and self._random.random() < _ENDING_SHARE:
             return (*steps, DrawnFlow(flow.ending(self._scope))), ()
         returned = tuple(
@@ -435,7 +439,7 @@ class _Program:
         return tuple(steps), returned
 
     def _many_steps(self) -> list[DrawnStep]:
-        """Draw many small steps whose values live on or die."""
+        """Draw many small steps, so that many values are alive at once."""
         found: list[DrawnStep] = []
         for number in range(self._choose(30, 36, 50)):
             type_ = self._random.choice(NUMBERS)
@@ -476,7 +480,7 @@ class _Program:
         return found
 
     def _declare_step(self, name: str, type_: Type) -> None:
-        self._remember(type_)
+        self._add_to_pool(type_)
         self._scope = self._scope.declare("step", name, type_)
 
     def _draw_computed(self, name: str, held_to: Type | None, source: SteadyTerms) -> Written:

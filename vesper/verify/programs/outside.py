@@ -1,6 +1,6 @@
 """Outside names, flags of absence and open records of random programs.
 
-They are drawn from a source of their own, so that a program without them is the same as it would be otherwise.
+They have a random source of their own, so that they do not change the other draws of a program.
 """
 
 from __future__ import annotations
@@ -76,19 +76,22 @@ class OutsideSource:
         """Return the draft with outside names of its inputs and outputs. Boolean ones become flags of optional ones."""
         if not self.is_used:
             return draft
-        flags = self._pairs((each.name, each.type) for each in draft.inputs if _is_bare(each))
+        flags = self._draw_flag_pair((each.name, each.type) for each in draft.inputs if _can_pair_with_flag(each))
         hidden = [flag for _, flag in flags]
         names = dict(self.names((each.name for each in draft.inputs if each.name not in hidden), hidden))
         inputs = tuple(
             replace(each, outside=names.get(each.name), flag=dict(flags).get(each.name)) for each in draft.inputs
         )
-        flags = self._pairs(draft.outputs)
+        flags = self._draw_flag_pair(draft.outputs)
         hidden = [flag for _, flag in flags]
         listed = self.names((name for name, _ in draft.outputs if name not in hidden), hidden)
         return replace(draft, inputs=inputs, outside=Outside(listed, flags))
 
-    def _pairs(self, named: Iterable[tuple[str, Type]]) -> tuple[tuple[str, str], ...]:
-        """Return an optional name and a boolean one as its flag, where there are both."""
+    def _draw_flag_pair(self, named: Iterable[tuple[str, Type]]) -> tuple[tuple[str, str], ...]:
+        """Draw one pair of an optional field and a boolean field as its flag.
+
+        Returns nothing without such fields, and in one draw of five.
+        """
         listed = list(named)
         optional = [name for name, type_ in listed if isinstance(type_, OptionalOf)]
         flags = [name for name, type_ in listed if type_ == BOOLEAN]
@@ -97,6 +100,6 @@ class OutsideSource:
         return ((self._random.choice(optional), self._random.choice(flags)),)
 
 
-def _is_bare(each: DrawnInput) -> bool:
-    """Return whether an input is declared by its type alone, as a flag is; an optional one always counts."""
+def _can_pair_with_flag(each: DrawnInput) -> bool:
+    """Return whether an input can have a flag or be one. A flag is declared by its type alone."""
     return isinstance(each.type, OptionalOf) or (not each.constraints and each.default is None and each.written is None)

@@ -1,6 +1,6 @@
 """Arithmetic and tests that rarely fail, and that a program repeats.
 
-An optimizer shares, hoists and folds what occurs again: the same expression in a precondition, in the flow and in a
+An optimizer shares, hoists and folds repeated terms: the same expression in a precondition, in the flow and in a
 postcondition, or the same comparison in another spelling. Independent expressions rarely repeat each other.
 """
 
@@ -23,7 +23,7 @@ NUMBERS: tuple[Type, ...] = (INTEGER, DECIMAL)
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _RepeatableTerm:
     """A term that may be repeated where its names mean the same."""
 
     term: Term
@@ -34,8 +34,8 @@ class _Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class _Tested:
-    left: _Kept
+class _KnownTest:
+    left: _RepeatableTerm
     bound: Term
     operator: str
 
@@ -44,15 +44,15 @@ class PlainTerms:
     def __init__(self, expressions: Expressions) -> None:
         self._draw = expressions
         self._random = expressions.random
-        self._kept: list[_Kept] = []
-        self._tested: list[_Tested] = []
+        self._kept: list[_RepeatableTerm] = []
+        self._tested: list[_KnownTest] = []
         self._notable: list[int] = []
 
     def number(self, type_: Type, scope: Scope) -> Term:
         """Draw an integer or decimal, mostly one that occurs elsewhere."""
         return self._number(type_, scope).term
 
-    def _number(self, type_: Type, scope: Scope) -> _Kept:
+    def _number(self, type_: Type, scope: Scope) -> _RepeatableTerm:
         known = [each for each in self._kept if each.term.type == type_ and each.is_visible(scope)]
         if known and self._random.random() < 0.6:
             return self._random.choice(known)
@@ -61,26 +61,26 @@ class PlainTerms:
             self._kept = [*self._kept[1 - _MAX_KEPT :], found]
         return found
 
-    def _new_number(self, type_: Type, scope: Scope) -> _Kept:
+    def _new_number(self, type_: Type, scope: Scope) -> _RepeatableTerm:
         names = [each for each in scope.paths if each.type == type_]
         if not names:
-            return _Kept(self._size(scope) if type_ == INTEGER else self.literal(type_), ())
+            return _RepeatableTerm(self._size(scope) if type_ == INTEGER else self.literal(type_), ())
         first = self._random.choice(names)
         match self._random.choice(("name", "bounded", "bounded", "literal", "literal", "two", "conditional")):
             case "name":
-                return _Kept(first, (first,))
+                return _RepeatableTerm(first, (first,))
             case "bounded" if type_ == INTEGER:
-                return _Kept(self.bounded(first), (first,))
+                return _RepeatableTerm(self.bounded(first), (first,))
             case "two":
                 second = self._random.choice(names)
-                return _Kept(infix(self._random.choice("+-*"), first, second, type_), (first, second))
+                return _RepeatableTerm(infix(self._random.choice("+-*"), first, second, type_), (first, second))
             case "conditional":
                 test = infix(self._random.choice(tuple(_NEGATED)), first, self.literal(type_), BOOLEAN)
                 other = self._random.choice(names)
                 parts = ("(IF ", test, " THEN ", first, " ELSE ", other, ")")
-                return _Kept(Term(type_, parts), (first, other))
+                return _RepeatableTerm(Term(type_, parts), (first, other))
             case _:
-                return _Kept(self._with_literal(first), (first,))
+                return _RepeatableTerm(self._with_literal(first), (first,))
 
     def _with_literal(self, name: Term) -> Term:
         sides = (name, self.literal(name.type))
@@ -120,13 +120,13 @@ class PlainTerms:
         type_ = self._random.choice(numbers or [INTEGER])
         left = self._number(type_, scope)
         if not left.names:  # a comparison of literals has no type to read them with
-            left = _Kept(self._size(scope), ())
-        tested = _Tested(left, self.literal(left.term.type), self._random.choice(tuple(_NEGATED)))
+            left = _RepeatableTerm(self._size(scope), ())
+        tested = _KnownTest(left, self.literal(left.term.type), self._random.choice(tuple(_NEGATED)))
         if left.names:
             self._tested = [*self._tested[1 - _MAX_KEPT :], tested]
         return self._spell(tested)
 
-    def _spell(self, tested: _Tested) -> Term:
+    def _spell(self, tested: _KnownTest) -> Term:
         """Return the comparison or a neighbour of it, with the constant on either side."""
         operator = tested.operator if self._random.random() < 0.5 else self._random.choice(tuple(_NEGATED))
         left, right = tested.left.term, tested.bound
@@ -137,7 +137,7 @@ class PlainTerms:
         return infix(operator, left, right, BOOLEAN)
 
     def tautology(self, scope: Scope) -> Term:
-        """Draw a clause that always holds, though only a look at both sides shows it."""
+        """Draw a clause that always holds: a comparison or its negation, which neither side shows alone."""
         types = [type_ for type_ in NUMBERS if any(each.type == type_ for each in scope.paths)]
         type_ = self._random.choice(types or [INTEGER])
         left, right = self.number(type_, scope), self.number(type_, scope)

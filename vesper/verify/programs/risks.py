@@ -24,8 +24,8 @@ _PREFERRED_SHARE = 0.35
 
 
 @cache
-def _functions(rarely: bool) -> frozenset[str]:
-    """Return the openings of calls that can fail in every overload; or often, in some overload."""
+def _fallible_calls(rarely: bool) -> frozenset[str]:
+    """Return the openings of calls that can fail: if `rarely`, in every overload, else often, in some overload."""
     found: dict[str, list[bool]] = {}
     for spec in IMPLEMENTED.values():
         if spec.function is not None and spec.name not in EVALUATED:
@@ -40,14 +40,14 @@ def is_fallible(term: Term) -> bool:
     """Return whether a term certainly has an operation that can fail, so that a step may handle it."""
     is_arithmetic = term.type in (INTEGER, DECIMAL) and any(part in _ARITHMETIC for part in term.parts)
     opening = term.parts[0] if term.parts else ""
-    if is_arithmetic or (isinstance(opening, str) and opening in _functions(True)):
+    if is_arithmetic or (isinstance(opening, str) and opening in _fallible_calls(True)):
         return True
     return any(is_fallible(part) for part in term.terms())
 
 
 def is_risky(term: Term) -> bool:
     """Return whether a term has a part that fails for many values."""
-    if any(isinstance(part, str) and (part in _FORMS or part in _functions(False)) for part in term.parts):
+    if any(isinstance(part, str) and (part in _FORMS or part in _fallible_calls(False)) for part in term.parts):
         return True
     if "[" in term.parts[1:] or (term.parts and term.parts[0] == "{" and ": " in term.parts):
         return True  # an index, or a map with keys that may be equal
@@ -55,7 +55,7 @@ def is_risky(term: Term) -> bool:
 
 
 class SteadyTerms:
-    """Drawing that repeats itself until a term is not risky, as far as the program's risk wants."""
+    """Generator of terms that redraws risky ones, unless the program's risk permits them."""
 
     def __init__(self, expressions: Expressions, may_be_handled: bool = False) -> None:
         """Create a source of terms; with `may_be_handled`, a risky term that a handler can catch is steady too."""
@@ -70,13 +70,13 @@ class SteadyTerms:
         return self._steady(lambda now: self._draw.assignable(type_, scope, now), depth)
 
     def _steady(self, draw: Callable[[int], Term], depth: int) -> Term:
-        """Draw until a term is steady, the last time as a leaf; forget the constants of others."""
+        """Draw until a term is steady, the last time as a leaf; discard the constants of rejected terms."""
         for attempt in range(_TRIES if self._avoids else 1):
-            forget, undrawn = self._draw.save(), self._draw.undrawn
+            restore, undrawn = self._draw.save(), self._draw.undrawn
             found = draw(max(0, depth - attempt))
             if not self._avoids or not is_risky(found) or (self._may_be_handled and is_fallible(found)):
                 return found
             if 0 <= self._draw.undrawn < undrawn and self._draw.random.random() < _PREFERRED_SHARE:
                 return found
-            forget()
+            restore()
         return draw(0)

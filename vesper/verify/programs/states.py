@@ -34,7 +34,7 @@ class DrawnState:
 
 
 class States:
-    """Generator of the state of one loop, which has at most so many rounds."""
+    """Generator of the state of one loop of at most `rounds` rounds."""
 
     def __init__(self, drawing: Drawing, rounds: int, item: Term | None) -> None:
         self._with = drawing
@@ -81,7 +81,7 @@ class States:
 
     def _integer(self, name: str, scope: Scope) -> DrawnState:
         if self._random.random() < 0.1:
-            return self._reaching(name, INTEGER, MAX_INTEGER, 0)
+            return self._grow_to_edge(name, INTEGER, MAX_INTEGER, 0)
         first = number_literal(INTEGER, self._random.choice(("0", "0", "1", "1", "-1", "7")))
         if self._random.random() < 0.3:
             first = self._with.plain.number(INTEGER, scope)
@@ -113,7 +113,7 @@ class States:
                 plain.note(added * self._rounds)
                 return infix("+", state, number_literal(INTEGER, str(added)), INTEGER)
 
-    def _reaching(self, name: str, type_: Type, edge: int, scale: int) -> DrawnState:
+    def _grow_to_edge(self, name: str, type_: Type, edge: int, scale: int) -> DrawnState:
         """Draw a sum whose digits reach an edge in the last round, one before it or one after it."""
         added = self._random.choice((1, 7, 100, 10**6))
         rounds = max(1, self._rounds + self._random.choice((-1, 0, 1)) if self._random.random() < 0.6 else 2)
@@ -124,7 +124,7 @@ class States:
 
     def _decimal(self, name: str, scope: Scope) -> DrawnState:
         if self._random.random() < 0.3:
-            return self._reaching(name, DECIMAL, self._random.choice(_EDGES), self._random.choice((1, 2, 18)))
+            return self._grow_to_edge(name, DECIMAL, self._random.choice(_EDGES), self._random.choice((1, 2, 18)))
         text = self._random.choice(("0.0", "1.0", "0.00", "1.5", "-1.0", "100.00", "0.000001", "92233720368547758.07"))
         first: Tree = number_literal(DECIMAL, text)
         if self._random.random() < 0.25:

@@ -30,14 +30,14 @@ def _write_table_as_if(subject: Subject, chance: random.Random) -> Rewriting | N
         rows = entry(step, "rows")
         if word_of(entry(step, "operation")) != "decision_table" or not isinstance(rows, Sequence):
             continue
-        text = _nested(rows)
+        text = _nested_ifs(rows)
         if text is not None and (not has_any or chance.random() < 0.7):
             edits.put(step, _with(step, {"operation": "compute", "value": text}, "rows", "otherwise"))
             has_any = True
     return edited(edits) if has_any else None
 
 
-def _nested(rows: Sequence) -> str | None:
+def _nested_ifs(rows: Sequence) -> str | None:
     """Return rows as nested IFs; None where a cell is no expression on its own."""
     *first, last = rows.items
     otherwise = entry(last, "otherwise")

@@ -1,7 +1,7 @@
 """Check relations: rewrite a node, run both forms on the same inputs, compare, shrink.
 
-Both engines share the parser, the checker and the lowering, so that comparing them does not show a fault there. A
-relation compares a node with a rewritten form of itself on one engine, which does.
+Both engines share the parser, the checker and the lowering, so a comparison of engines shows no fault of these parts. A
+relation shows them, because it compares a node with a rewritten form of itself on one engine.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from vesper.compiler import Compiled, compile_source
-from vesper.compiler.callees import Collection, Neighbours, collection_of
+from vesper.compiler.callees import Collection, Neighbours, collection_folder
 from vesper.engines.compare import same_outcome, same_requests
 from vesper.engines.engine import Completion, Done, Engine, Program, Request
 from vesper.engines.outcome import ContractBroken, Failed, LimitHit, Outcome, Returned
@@ -107,10 +107,10 @@ class _Checker:
         cases = [dict(case.inputs) for case in self._compiled.cases if not case.effects]
         generator = InputGenerator(self._node, self._seed, False, [each.inputs for each in self._compiled.cases])
         drawn = cases[: count // 2] + [generator.draw() for _ in range(2 * count)]
-        found = (self._accepted(each) for each in drawn)
+        found = (self._accept_inputs(each) for each in drawn)
         return [each for each in found if each is not None][:count]
 
-    def _accepted(self, inputs: Mapping[str, object]) -> dict[str, object] | None:
+    def _accept_inputs(self, inputs: Mapping[str, object]) -> dict[str, object] | None:
         """Return inputs in the form of their types; None if the node refuses them."""
         values, problems = accept_inputs(self._declared, dict(inputs))
         return None if problems else {name: plain(values[name]) for name in inputs}
@@ -145,7 +145,7 @@ class _Checker:
         if not self._compiled.callees:
             return compile_source(source, judge_contracts=False)
         if self._collection is None:
-            self._collection = Collection(collection_of(Path(source.path)))
+            self._collection = Collection(collection_folder(Path(source.path)))
         return compile_source(source, Neighbours(self._collection, (self._node.node_id,)), judge_contracts=False)
 
     def _count(self, counts: dict[str, int], relation: Relation) -> None:
@@ -205,14 +205,14 @@ class _Checker:
         kind = _difference(*runs(self._inputs[number]), rewriting)
 
         def still_differs(candidate: dict[str, object]) -> bool:
-            accepted = self._accepted(candidate)
+            accepted = self._accept_inputs(candidate)
             if accepted is None:
                 return False
             expected, found = runs(accepted)
             is_lost = isinstance(expected.outcome, LimitHit) or isinstance(found.outcome, LimitHit)
             return not is_lost and _difference(expected, found, rewriting) == kind
 
-        small = self._accepted(shrink(self._node, self._inputs[number], still_differs))
+        small = self._accept_inputs(shrink(self._node, self._inputs[number], still_differs))
         assert small is not None and kind is not None, "shrinking keeps the difference"
         expected, found = runs(small)
         self._report.failures.append(

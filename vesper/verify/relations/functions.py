@@ -76,7 +76,7 @@ def _inline(subject: Subject, site: Site, chance: random.Random) -> str | None:
 
 
 def _replace_word(text: str, word: str, new: str) -> str:
-    """Replace a name outside strings; a field or a key of that name makes the rewriting invalid, and it is left out."""
+    """Replace a name outside strings, but not a field, a call or a key of that name."""
     pieces = re.split(r"('[^']*'|\"[^\"]*\")", text)
     pattern = re.compile(rf"(?<![\w.]){re.escape(word)}(?!\w)(?!\s*\()(?!\s*:)")
     return "".join(piece if index % 2 else pattern.sub(new, piece) for index, piece in enumerate(pieces))
@@ -150,7 +150,7 @@ def _function_of(subject: Subject, site: Site, chance: random.Random) -> tuple[s
 
 
 def _is_from_names_alone(expression: ast.Expression) -> bool:
-    """Return whether a function can have the expression. It cannot read `input.x`, `old(x)` and `now()`."""
+    """Return whether an expression can be the body of a function, which cannot read `input.x`, `old(x)` or `now()`."""
     for part in _all_parts(expression):
         match part:
             case ast.Field(base=ast.Name(text="input" | "output" | "error")):

@@ -57,7 +57,7 @@ def _replace_uses(subject: Subject, name: str, of_name: Callable[[str], str], ed
     return uses <= done
 
 
-def _rewritten(subject: Subject, name: str, new: dict[str, str], convert: Convert, edits: Edits) -> Rewriting:
+def _replace_input(subject: Subject, name: str, new: dict[str, str], convert: Convert, edits: Edits) -> Rewriting:
     """Return the rewriting that declares new inputs in the place of one."""
     inputs = entry(subject.tree, "inputs")
     assert isinstance(inputs, MappingTree)
@@ -81,7 +81,7 @@ def _wrap(subject: Subject, chance: random.Random) -> Rewriting | None:
         return None
     edits.declare("types", f"Wrapped{len(subject.words)}", {"fields": {field: type_}})
     new = {name: f"Wrapped{len(subject.words)}"}
-    return _rewritten(subject, given.name, new, partial(_convert_wrapped, given.name, name, field), edits)
+    return _replace_input(subject, given.name, new, partial(_convert_wrapped, given.name, name, field), edits)
 
 
 def _convert_wrapped(old: str, name: str, field: str, inputs: Mapping[str, object]) -> dict[str, object]:
@@ -107,7 +107,7 @@ def _split_record(subject: Subject, chance: random.Random) -> Rewriting | None:
         return None
     types = {part.name.text: subject.source.slice(part.type.span) for part in declared[type_].fields}
     new = {name: types[field] for field, name in names.items()}
-    return _rewritten(subject, given.name, new, partial(_convert_record, given.name, names), edits)
+    return _replace_input(subject, given.name, new, partial(_convert_record, given.name, names), edits)
 
 
 def _convert_record(old: str, names: Mapping[str, str], inputs: Mapping[str, object]) -> dict[str, object]:
@@ -128,7 +128,7 @@ def _split_number(subject: Subject, chance: random.Random) -> Rewriting | None:
     if not _replace_uses(subject, given.name, lambda base: f"({base}{names[0]} + {base}{names[1]})", edits):
         return None
     new = {name: str(given.type) for name in names}
-    return _rewritten(subject, given.name, new, partial(_convert_number, given.name, names), edits)
+    return _replace_input(subject, given.name, new, partial(_convert_number, given.name, names), edits)
 
 
 def _convert_number(old: str, names: tuple[str, str], inputs: Mapping[str, object]) -> dict[str, object]:

@@ -40,7 +40,7 @@ def _comment(subject: Subject, chance: random.Random) -> Rewriting | None:
 
 
 def _requote(subject: Subject, chance: random.Random) -> Rewriting | None:
-    """Write expressions in other quotes; a slot of an expression has the same kind in all of them."""
+    """Write expressions in other styles of YAML quotes, which do not change the meaning of an expression."""
     whole = set()
     for root in subject.roots:
         scalar = subject.scalar_at(root.expression.span)

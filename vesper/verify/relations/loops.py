@@ -52,7 +52,7 @@ def _halves(subject: Subject, item: Mapping, loop: ast.Loop, chance: random.Rand
     if binding is None or not isinstance(subject.type_at(binding.over.span), ArrayOf):
         return None
     first = subject.fresh(chance, "first")
-    copy = _renamed(subject, item, chance)
+    copy = _rename_inner_steps(subject, item, chance)
     if copy is None:
         return None
     count = chance.randrange(4)
@@ -66,7 +66,7 @@ def _halves(subject: Subject, item: Mapping, loop: ast.Loop, chance: random.Rand
     )
 
 
-def _renamed(subject: Subject, item: Mapping, chance: random.Random) -> Mapping | None:
+def _rename_inner_steps(subject: Subject, item: Mapping, chance: random.Random) -> Mapping | None:
     """Return a loop with other names of its inner steps; names of steps are unique in a node."""
     spellings, edits = Spellings(subject), Edits(subject)
     steps = entry(item, "steps")

@@ -74,7 +74,7 @@ def _negate_twice(subject: Subject, site: Site, chance: random.Random) -> str | 
 
 
 def _apply_de_morgan(subject: Subject, site: Site, chance: random.Random) -> str | None:
-    """Both forms evaluate the right operand only where the left one does not decide."""
+    """Apply De Morgan's laws. Both forms evaluate the right operand only where the left one does not decide."""
     del chance
     match site.expression:
         case ast.Infix(left, operator, right) if operator.text in ("AND", "OR", "=>"):

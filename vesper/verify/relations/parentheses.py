@@ -171,7 +171,7 @@ class _Writer:
         return f"{head}{self._type()}{self._expect(')')}"
 
     def _type(self) -> str:
-        """Write a type: a word, and what is in angle or square brackets after it."""
+        """Write a type: a word, and the content of angle or square brackets after it."""
         if self._next.kind in (END, SIGN):
             raise _NotReadable
         word = self._take()

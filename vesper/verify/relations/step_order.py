@@ -52,7 +52,7 @@ def has_only(step: Tree, *keys: str) -> bool:
 def _reorder(subject: Subject, chance: random.Random) -> Rewriting | None:
     """Swap neighbouring steps of which neither uses the other and at most one can fail."""
     edits = Edits(subject)
-    facts = _Facts(subject)
+    facts = _StepDependencies(subject)
     has_any = False
     for items in step_lists(subject):
         order = _swap(list(items.items), _step_name, facts, chance)
@@ -75,8 +75,8 @@ def _step_name(item: Tree) -> str:
     return word_of(entry(item, "step")) if is_pure else ""
 
 
-class _Facts:
-    """What each named step reads, and whether it can fail."""
+class _StepDependencies:
+    """Dependencies of named steps: the names that each reads, and whether it can fail."""
 
     def __init__(self, subject: Subject) -> None:
         self._reads: dict[str, set[str]] = {}
@@ -99,7 +99,7 @@ class _Facts:
 
 
 def _swap(
-    items: list[_Item], name_of: Callable[[_Item], str], facts: _Facts, chance: random.Random
+    items: list[_Item], name_of: Callable[[_Item], str], facts: _StepDependencies, chance: random.Random
 ) -> list[_Item] | None:
     has_any = False
     for index in range(len(items) - 1):
@@ -118,13 +118,13 @@ def _add_unused(subject: Subject, chance: random.Random) -> Rewriting | None:
     lists = step_lists(subject)
     for items in chance.sample(lists, min(len(lists), _MAX_STEPS)):
         at = chance.randrange(len(items.items))
-        value = chance.choice((*_UNUSED, _of_input(subject, chance)))
+        value = chance.choice((*_UNUSED, _array_of_input(subject, chance)))
         step: Data = {"step": subject.fresh(chance, "unused"), "operation": "compute", "value": value}
         edits.put(items, Sequence((*items.items[:at], to_tree(step), *items.items[at:]), NOWHERE))
     return edited(edits) if lists else None
 
 
-def _of_input(subject: Subject, chance: random.Random) -> str:
+def _array_of_input(subject: Subject, chance: random.Random) -> str:
     names = [each.name for each in subject.compiled.node.inputs]
     return f"[input.{chance.choice(names)}]" if names else "[true]"
 

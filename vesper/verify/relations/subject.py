@@ -51,7 +51,7 @@ def entry(tree: Tree | None, key: str) -> Tree | None:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """An expression that can be rewritten where it stands."""
+    """An expression that can be rewritten in place."""
 
     expression: ast.Expression
     section: str
@@ -92,7 +92,7 @@ class Subject:
         self.prepare(max_sites=1)
 
     def prepare(self, max_sites: int) -> None:
-        """Forget the names of the rewriting before; `max_sites` bounds the expressions that the next one rewrites."""
+        """Discard the names of the previous rewriting. The next one rewrites at most `max_sites` expressions."""
         self.words = set(self._written_words)
         """Every word of the document; a new name is none of them."""
         self.max_sites = max_sites
@@ -216,7 +216,7 @@ class Subject:
         return first if all(each.type == first for each in found) else None
 
     def can_fail(self, span: Span) -> bool:
-        """Return whether an expression may fail; one that the checked node lacks may."""
+        """Return whether an expression may fail. True for an expression that the checked node does not have."""
         found = self.checked_at(span)
         return not found or any(codes_of_expression(each) for each in found)
 

@@ -111,7 +111,7 @@ class Assigner:
                 value = (value * (count // max(1, len(value)) + 1))[:count] if value else b"\0" * count
         return self.assign(collection, value, scope)
 
-    def move(self, expression: Expression, by: Fraction, scope: Scope) -> bool:
+    def shift_value(self, expression: Expression, by: Fraction, scope: Scope) -> bool:
         """Add a number to an expression."""
         value = self.evaluator.value(expression, scope)
         number = to_number(value)
@@ -147,7 +147,7 @@ class Assigner:
         ]
         if equal:
             return self.take_arm(statement, self.random.choice(equal), scope)
-        taken = self.evaluator.taken(statement, scope)
+        taken = self.evaluator.taken_value(statement, scope)
         return taken is not None and self.assign(taken, target, scope)
 
     def take_arm(self, branch: Branch, number: int, scope: Scope) -> bool:
@@ -223,10 +223,10 @@ class Assigner:
             return False
         gap = (goal - current) * (len(scopes) if loop.kind == "avg" else 1)
         if self.random.random() < 0.5 and len(scopes) > 1:
-            moved = [self.move(loop.value, gap / len(scopes), each) for each in scopes[1:]]
+            moved = [self.shift_value(loop.value, gap / len(scopes), each) for each in scopes[1:]]
             gap -= (gap / len(scopes)) * (len(scopes) - 1)
-            return self.move(loop.value, gap, scopes[0]) or any(moved)
-        return self.move(loop.value, gap, self.random.choice(scopes))
+            return self.shift_value(loop.value, gap, scopes[0]) or any(moved)
+        return self.shift_value(loop.value, gap, self.random.choice(scopes))
 
     def _move_extreme(self, loop: For, scopes: list[Scope], target: Any) -> bool:
         values = [self.evaluator.value(loop.value, each) for each in scopes]
@@ -267,7 +267,7 @@ class Assigner:
         if len(movable) == 2 and self.random.random() < 0.3:
             first, second = movable
             share = gap * Fraction(self.random.choice((1, 1, 2, 3)), self.random.choice((2, 2, 4)))
-            if self.move(call.args[first], share / linear[first], scope):
+            if self.shift_value(call.args[first], share / linear[first], scope):
                 moved = to_number(self.evaluator.value(call, scope))
-                return moved is None or self.move(call.args[second], (goal - moved) / linear[second], scope)
-        return any(self.move(call.args[each], gap / linear[each], scope) for each in movable)
+                return moved is None or self.shift_value(call.args[second], (goal - moved) / linear[second], scope)
+        return any(self.shift_value(call.args[each], gap / linear[each], scope) for each in movable)

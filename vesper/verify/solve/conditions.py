@@ -144,7 +144,7 @@ class ConditionSolver:
         sides = [(left, verb, first, second), (right, _MIRRORED[verb], second, first)]
         self._random.shuffle(sides)
         for side, relation, own, other in sides:
-            target = self._related(relation, side, own, other)
+            target = self._related_value(relation, side, own, other)
             if target is not None and self._assigner.assign(side, target[0], scope):
                 return True
         return False
@@ -171,12 +171,12 @@ class ConditionSolver:
                 unit = min(unit, Fraction(1, 10 ** min(-exponent, 6)))
         return unit if self._random.random() < 0.5 else Fraction(1)
 
-    def _related(self, relation: str, side: Expression, own: Any, other: Any) -> tuple[Any] | None:
+    def _related_value(self, relation: str, side: Expression, own: Any, other: Any) -> tuple[Any] | None:
         """Return a value that has a relation to another; None without one."""
         if relation == "equal":
             return (other,)
         if relation == "not_equal":
-            return self._different(side, own, other)
+            return self._different_value(side, own, other)
         number = to_number(other)
         if number is not None:
             step = self._random.choice(_STEPS) * self._unit(own, other)
@@ -197,7 +197,7 @@ class ConditionSolver:
             return (self._random.choice((other + "a", other + "0", "zz" + other)),)
         return (other[:-1],) if other else ("",) if relation == "less_or_equal" else None
 
-    def _different(self, side: Expression, own: Any, other: Any) -> tuple[Any] | None:
+    def _different_value(self, side: Expression, own: Any, other: Any) -> tuple[Any] | None:
         number = to_number(own)
         if number is not None and self._random.random() < 0.6:
             moved = from_number(own, number + self._random.choice((-1, 1, 2, 10)))
@@ -267,7 +267,7 @@ class ConditionSolver:
             )
         if self._random.random() < 0.7:
             for _ in range(_PATTERN_TRIES):
-                other = self._different(item, value, value)
+                other = self._different_value(item, value, value)
                 if other is not None and other[0] not in members:
                     return assign(item, other[0], scope)
         return assign(whole, _without_member(members, value), scope) or self._redraw(call, scope)

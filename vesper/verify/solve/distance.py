@@ -1,7 +1,7 @@
 """Distance of inputs from a condition: 0 where it holds, smaller where less has to change.
 
-As in search-based testing: the parts of an AND add up, of an OR the nearest counts, and a comparison is as far as its
-sides are apart.
+As in search-based testing, the distance of an AND is the sum of its parts, that of an OR is the smallest of its parts,
+and that of a comparison is the distance between its sides.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ def _distance(evaluator: Evaluator, condition: Expression, wanted: bool, scope: 
             given = Binding(evaluator.value(value, scope), value, None, scope)
             return _distance(evaluator, body, wanted, scope.bind({local: given}))
         case For(kind="forall" | "exists"):
-            return _of_items(evaluator, condition, wanted, scope)
+            return _distance_of_items(evaluator, condition, wanted, scope)
         case Call():
-            return _of_call(evaluator, condition, wanted, scope)
+            return _distance_of_call(evaluator, condition, wanted, scope)
         case _:
             return 0.0 if evaluator.value(condition, scope) is wanted else 1.0
 
 
-def _of_items(evaluator: Evaluator, loop: For, wanted: bool, scope: Scope) -> float:
+def _distance_of_items(evaluator: Evaluator, loop: For, wanted: bool, scope: Scope) -> float:
     found = []
     for place, item in evaluator.items(loop.over, scope):
         inner = evaluator.bind_item(loop.locals, loop.over, scope, place, item)
@@ -71,35 +71,35 @@ def _of_items(evaluator: Evaluator, loop: For, wanted: bool, scope: Scope) -> fl
     return min(found, default=1.0)
 
 
-def _of_call(evaluator: Evaluator, call: Call, wanted: bool, scope: Scope) -> float:
+def _distance_of_call(evaluator: Evaluator, call: Call, wanted: bool, scope: Scope) -> float:
     values = [evaluator.value(each, scope) for each in call.args]
     verb = call.op.partition(".")[2]
     if verb in OPPOSITES:
-        return _apart(values[0], values[1])
+        return _distance_of_values(values[0], values[1])
     if not wanted:
         return 1.0
     near = _NEARNESS.get(call.op)
     return 1.0 if near is None else _LEAST + 0.9 * near(*values)
 
 
-def _apart(left: Any, right: Any) -> float:
+def _distance_of_values(left: Any, right: Any) -> float:
     first, second = to_number(left), to_number(right)
     if first is not None and second is not None:
         gap = log1p(float(abs(first - second))) if abs(first - second) < 10**300 else 700.0
         return _LEAST + 0.9 * gap / (gap + 1)
     if isinstance(left, str) and isinstance(right, str):
-        return _LEAST + 0.9 * _unlike(left, right)
+        return _LEAST + 0.9 * _differing_share(left, right)
     return 1.0
 
 
-def _unlike(left: str, right: str) -> float:
+def _differing_share(left: str, right: str) -> float:
     """Return the share of two texts that differs."""
     size = max(len(left), len(right))
     return sum(a != b for a, b in zip(left.ljust(size, "\0"), right.ljust(size, "\0"), strict=True)) / max(1, size)
 
 
 _NEARNESS: dict[str, Callable[..., float]] = {
-    "text.starts_with": lambda value, part: _unlike(value[: len(part)], part),
-    "text.ends_with": lambda value, part: _unlike(value[-len(part) :], part),
+    "text.starts_with": lambda value, part: _differing_share(value[: len(part)], part),
+    "text.ends_with": lambda value, part: _differing_share(value[-len(part) :], part),
     "text.is_digits": lambda value: sum(not each.isdigit() for each in value) / max(1, len(value)),
 }

@@ -232,13 +232,13 @@ class Evaluator:
         statement = self.steps.get(name)
         if statement is None:  # its value does not follow from the inputs
             return _unknown(scope)
-        value = statement.value if isinstance(statement, Step) else self.taken(statement, scope)
+        value = statement.value if isinstance(statement, Step) else self.taken_value(statement, scope)
         found = _unknown(scope) if value is None else self.value(value, scope)
         if name not in self._in_loops:  # a step inside a loop has one value for each round
             scope.steps[name] = found
         return found
 
-    def taken(self, branch: Branch, scope: Scope) -> Expression | None:
+    def taken_value(self, branch: Branch, scope: Scope) -> Expression | None:
         """Return the value of the arm that is taken."""
         for arm in branch.arms:
             if self.value(arm.when, scope):
@@ -347,7 +347,7 @@ def _members_of(value: Expression) -> tuple[Any, ...]:
 
 
 def _order_of(type_: Type) -> tuple[Any, ...]:
-    """Return what a kernel needs to compare values of a type."""
+    """Return the arguments that a kernel needs to compare values of a type."""
     match type_:
         case Enum(members):
             return (members,)

@@ -97,7 +97,7 @@ class _Collector:
     def block(self, block: Block, path: list[Wanted], close: _Close) -> None:
         for statement in block:
             self._statement(statement, path, close)
-            path = [*path, *_passed(statement)]
+            path = [*path, *_conditions_to_pass(statement)]
 
     def _statement(self, statement: Statement, path: list[Wanted], close: _Close) -> None:
         match statement:
@@ -122,7 +122,7 @@ class _Collector:
     def _arm(self, arm: Arm, path: list[Wanted], close: _Close) -> None:
         self.block(arm.body, path, close)
         for statement in arm.body:
-            path = [*path, *_passed(statement)]
+            path = [*path, *_conditions_to_pass(statement)]
         self._expressions([] if arm.value is None else [arm.value], path, close)
 
     def _loop(self, loop: Loop, path: list[Wanted], close: _Close) -> None:
@@ -199,7 +199,7 @@ class _Collector:
         self._expressions([each for each in (loop.key, loop.value) if each is not None], inner, close_item)
 
 
-def _passed(statement: Statement) -> list[Wanted]:
+def _conditions_to_pass(statement: Statement) -> list[Wanted]:
     """Return the conditions under which an execution goes on after a statement."""
     match statement:
         case Require(clause):

@@ -1,7 +1,7 @@
 """Inputs that meet a node's contracts, at a bounded cost for each.
 
-A repair tries tens of changes, which costs more than an execution. The first inputs are repaired in full; later on most
-inputs are a known one with as many drawn parts as the contracts allow, or with a changed part that others follow.
+A repair tries tens of changes, which costs more than an execution. The first inputs are repaired in full. Most later
+inputs are known ones with as many drawn parts as the contracts allow, or with one varied part and a short repair.
 """
 
 from __future__ import annotations

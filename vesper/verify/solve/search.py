@@ -32,7 +32,7 @@ _WORSE_SHARE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Repaired:
+class RepairResult:
     """The result of a repair."""
 
     inputs: dict[str, object]
@@ -68,7 +68,9 @@ class InputSolver:
         with localcontext(EXACT):
             return all(self.evaluator.is_value(condition, value, scope) for condition, value in self._contracts)
 
-    def repair(self, inputs: Mapping[str, object], also: Sequence[Wanted] = (), max_rounds: int = _ROUNDS) -> Repaired:
+    def repair(
+        self, inputs: Mapping[str, object], also: Sequence[Wanted] = (), max_rounds: int = _ROUNDS
+    ) -> RepairResult:
         """Return inputs that meet the contracts and further conditions, or come as near as was found.
 
         Inputs that need no change keep the form in which they were given, and omitted ones stay omitted.
@@ -76,13 +78,13 @@ class InputSolver:
         given = dict(inputs)
         values = self.read(given)
         if values is None:
-            return Repaired(given, False, 0)
+            return RepairResult(given, False, 0)
         with localcontext(EXACT):
             found, is_met, tried = self._search(values, [*self._contracts, *also], max_rounds)
         for name, value in found.items():
             if value is not values[name] and not same(value, values[name]):
                 given[name] = plain(value)
-        return Repaired(given, is_met, tried)
+        return RepairResult(given, is_met, tried)
 
     def _search(
         self, values: dict[str, Value], wanted: list[Wanted], max_rounds: int
@@ -120,7 +122,7 @@ class InputSolver:
         return [(condition, value) for condition, value in wanted if not holds(condition, value, scope)]
 
     def _score(self, wanted: list[Wanted], scope: Scope, enough: float = inf) -> float:
-        """Return the distance from all conditions; counting ends at a score that is no better than `enough`."""
+        """Return the sum of the distances from all conditions, or a part of it that is not below `enough`."""
         score = 0.0
         for condition, value in wanted:
             score += distance(self.evaluator, condition, value, scope)

@@ -1,4 +1,4 @@
-"""A node as data that can be changed and written again: a tree of texts, and every expression in it with its type.
+"""A node as data that can be changed and written again: a tree of texts, and its expressions with their types.
 
 Expressions are written as literal blocks (`|-`), in which YAML escapes nothing, so that replacing a part of one is
 replacing a part of the text.
@@ -92,7 +92,7 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A name that an expression may refer to from where it is first used on."""
+    """A name that expressions after its first use may refer to."""
 
     kind: str
     name: str
@@ -198,7 +198,7 @@ def write_document(tree: dict[str, Part]) -> tuple[str, dict[Keys, int]]:
         size += len(text)
 
     def write(part: Part, margin: str, path: Keys) -> None:
-        """Write what stands behind a key or a dash, with the line break at its end."""
+        """Write a part after its key or dash, with the line break at its end."""
         if isinstance(part, Leaf):
             if part.is_block:
                 emit(f" |-\n{margin}")

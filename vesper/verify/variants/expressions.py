@@ -76,7 +76,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """What a change is drawn from."""
+    """The sources of a change: a document, other documents and random numbers."""
 
     document: Document
     donors: Sequence[Document]
@@ -88,7 +88,7 @@ class Drawing:
         return self.random.choice(found) if found else None
 
     def literal(self, type_: Type) -> str | None:
-        """Return a literal of the type; None for one that only a constant can have."""
+        """Return a literal of the type; None for a type without literals in expressions."""
         if isinstance(type_, OptionalOf):
             return "null" if self.random.random() < 0.4 else self.literal(type_.inner)
         if isinstance(type_, Enum):
@@ -134,7 +134,7 @@ def change_number(drawing: Drawing) -> Change | None:
 
 
 def other_number(text: str, source: random.Random) -> str:
-    """Return a number near a written one: one unit of its last place away, without its sign, or at a limit."""
+    """Return a number near a written one, or a limit. It differs in the last place or in the sign."""
     digits, exponent, power = text.partition("e")
     if source.random() < 0.2:
         return source.choice(_LIMITS) + exponent + power
@@ -285,7 +285,10 @@ def spliced_text(drawing: Drawing, type_: Type, path: Keys) -> str | None:
 
 
 def adapt(part: Site, donor: Document, drawing: Drawing, known: set[tuple[str, Type]]) -> str | None:
-    """Return the text of a part with other names for those that are unknown; None where a type has neither."""
+    """Return the text of a part with known names or literals in place of unknown names.
+
+    None if a name has no replacement of its type.
+    """
     by_type: dict[Type, list[str]] = {}
     for name, type_ in sorted(known, key=lambda each: each[0]):
         by_type.setdefault(type_, []).append(name)

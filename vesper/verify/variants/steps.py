@@ -1,7 +1,7 @@
 """Changes of a document's structure: steps, rows, clauses, bounds of loops, declared types.
 
 Each function takes the tree and a `Drawing`, and returns another tree, or None where there is no place for the change.
-Expressions that it adds come from the document as it was before; the checker refuses what does not fit.
+Expressions that it adds come from the document before the change; the checker refuses those that do not fit.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def move_step(tree: Part, drawing: Drawing) -> Part | None:
 
 
 def duplicate_step(tree: Part, drawing: Drawing) -> Part | None:
-    """Repeat a step, with other names for what it declares."""
+    """Repeat a step, with other names for its declarations."""
     found = _flows(tree)
     if not found:
         return None

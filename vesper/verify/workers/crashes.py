@@ -47,7 +47,7 @@ class Crash:
 
     @property
     def place(self) -> str:
-        """What it was doing, as the end of a sentence."""
+        """Activity of the worker at the crash, as the end of a sentence."""
         match self.stage:
             case "load":
                 return "while it loads the node"
@@ -66,7 +66,7 @@ class Crash:
 
 
 def crash_lines(crash: Crash, seed: int) -> list[str]:
-    """Describe a crash below its title: the input, how it is drawn again, and what the process wrote."""
+    """Return the lines below the title of a crash: the input, the seed that draws it, and the process's output."""
     lines = []
     if crash.inputs is not None:
         inputs = ", ".join(f"{name}={show(value)}" for name, value in crash.inputs.items())
@@ -77,11 +77,11 @@ def crash_lines(crash: Crash, seed: int) -> list[str]:
     return [*lines, *(f"| {line}" for line in crash.detail.splitlines())]
 
 
-def hang(seconds: float) -> Ending:
+def hang_ending(seconds: float) -> Ending:
     return Ending("hang", f"does not end within {seconds:.3g} s")
 
 
-def memory(mebibytes: int) -> Ending:
+def memory_ending(mebibytes: int) -> Ending:
     return Ending("memory", f"needs more than {mebibytes:,} MiB of memory")
 
 
@@ -90,7 +90,7 @@ def ending_of_status(status: int, errors: str, mebibytes: int) -> Ending:
     code = -status if status < 0 else status
     if status < 0:
         if code == signal.SIGABRT and any(each in errors for each in _OUT_OF_MEMORY):
-            return memory(mebibytes)
+            return memory_ending(mebibytes)
         return Ending("signal", f"ends its process with {signal_name(code)}")
     return Ending("exit", f"ends its process with exit code {code}")
 
@@ -101,13 +101,13 @@ def signal_name(number: int) -> str:
 
 def ending_of_exception(error: BaseException, mebibytes: int) -> Ending:
     if isinstance(error, MemoryError):
-        return memory(mebibytes)
+        return memory_ending(mebibytes)
     first = str(error).partition("\n")[0][:200]
     return Ending("raised", f"raises {type(error).__name__}{': ' if first else ''}{first}")
 
 
 def crash_of(ending: Ending, activity: Activity, errors: str) -> Crash:
-    """Return a crash by the activity of its worker and what the worker wrote."""
+    """Return the crash of a worker, from its activity and its error output."""
     lines = errors.strip().splitlines()
     if ending.kind == "raised":
         lines = lines[-MAX_DETAIL_LINES:]

@@ -6,7 +6,7 @@ from dataclasses import fields
 
 from vesper.compiler import Compiled
 from vesper.verify.differential.coverage import Coverage, CoverageCollector, CoverageState
-from vesper.verify.differential.verifier import BrokenPromise, Difference, Report
+from vesper.verify.differential.verifier import BrokenPostcondition, Difference, Report
 from vesper.verify.programs.campaign import ProgramsReport
 
 _PARAMETERS = ("seed",)
@@ -16,7 +16,7 @@ _PARAMETERS = ("seed",)
 def empty_report(
     compiled: Compiled, engines: tuple[str, ...], seed: int, against: str | None, known: CoverageState | None
 ) -> Report:
-    """Return the report of a node of which nothing was verified but in earlier runs."""
+    """Return the report of a node before its first task, with the coverage of earlier runs."""
     collector = CoverageCollector(compiled)
     collector.begin(known)
     collector.finish()
@@ -26,7 +26,7 @@ def empty_report(
 
 
 def add_report(total: Report | ProgramsReport, part: Report | ProgramsReport) -> None:
-    """Add a part: counts are summed, findings appended unless they are known, coverage is that of the part."""
+    """Add the counts and the new findings of a part to a report, and replace the coverage by that of the part."""
     for each in fields(total):
         before, found = getattr(total, each.name), getattr(part, each.name)
         match found:
@@ -47,11 +47,11 @@ def add_report(total: Report | ProgramsReport, part: Report | ProgramsReport) ->
 
 
 def _key(finding: object) -> object:
-    """Return what makes a finding the same although another input shows it."""
+    """Return the identity of a finding, which does not depend on the input that shows it."""
     match finding:
         case Difference():
             return finding.place, finding.step, finding.with_function, (finding.way or "").partition(" (")[0]
-        case BrokenPromise():
+        case BrokenPostcondition():
             return finding.index
         case _:
             return finding

@@ -35,7 +35,7 @@ class Order(Protocol):
         """Return the next task of a worker; None if there is none."""
 
     def record(self, node: int, has_grown: bool) -> None:
-        """Note that the present task of a node has ended."""
+        """Record that the present task of a node has ended."""
 
     def is_last(self, node: int) -> bool:
         """Return whether the present task of a node is its last one."""
@@ -71,7 +71,7 @@ class PlainOrder:
 
 
 class RoundsOrder:
-    """Rounds until the time is over. Kept programs follow the first turn of the nodes."""
+    """Order of tasks in rounds until the time is over. Kept programs follow the first round of the nodes."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class RoundsOrder:
         return rounds.turns[node].inputs >= rounds.max_inputs
 
     def interval(self, node: int) -> int:
-        """Return the rounds between two turns of a node."""
+        """Return the number of rounds from one task of a node to the next."""
         turns = self._rounds[node % len(self._rounds)].turns.get(node)
         return 1 if turns is None else turns.interval
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 
-from vesper.verify.workers.crashes import Crash, Ending, crash_of, ending_of_status, hang, memory
+from vesper.verify.workers.crashes import Crash, Ending, crash_of, ending_of_status, hang_ending, memory_ending
 from vesper.verify.workers.watch import Watch
 
 _MIB = 1 << 20
@@ -86,19 +86,19 @@ class WorkerProcess:
         now, computed = time.monotonic(), _processor_seconds(self._pid)
         if beats != self._position[0]:
             self._position = (beats, now, computed)
-            return memory(self._limits.mebibytes) if self._is_too_large() else None
+            return memory_ending(self._limits.mebibytes) if self._is_too_large() else None
         _, since, before = self._position
         has_computed = computed - before >= _COMPUTED_SHARE * seconds
         if now - since >= seconds * (1.0 if has_computed else _IDLE_FACTOR):
-            return hang(seconds)
-        return memory(self._limits.mebibytes) if self._is_too_large() else None
+            return hang_ending(seconds)
+        return memory_ending(self._limits.mebibytes) if self._is_too_large() else None
 
     def is_grown(self) -> bool:
-        """Return whether the process holds so much that a later task might hit its limit."""
+        """Return whether the process holds so much memory that a later task might hit its limit."""
         return self._added_bytes() > self._limits.mebibytes * _MIB // 2
 
     def crash(self, ending: Ending | None = None, errors: str = "") -> Crash:
-        """End the worker and return what it was doing; without an ending, its exit status is the cause."""
+        """End the worker and return its crash. Without an ending, the exit status determines one."""
         if ending is not None and ending.kind == "hang":
             with suppress(ProcessLookupError):
                 os.kill(self._pid, signal.SIGUSR1)
@@ -112,7 +112,7 @@ class WorkerProcess:
         return crash
 
     def end(self, is_killed: bool = True) -> int:
-        """Kill the worker unless it ends by itself, and return its exit status."""
+        """Wait until the worker has ended, which is killed first if `is_killed`, and return its exit status."""
         if is_killed:
             with suppress(ProcessLookupError):
                 os.kill(self._pid, signal.SIGKILL)
@@ -120,7 +120,7 @@ class WorkerProcess:
         return os.waitstatus_to_exitcode(status)
 
     def stop(self) -> None:
-        """End the worker and free what belongs to it."""
+        """End the worker and free its resources."""
         self.end()
         self._close()
 
@@ -154,7 +154,7 @@ def _set_up(errors: int, limits: WorkerLimits) -> None:
 
 
 def clear_errors() -> None:
-    """Forget what this worker wrote to its standard error, so that a crash shows the output of its own task."""
+    """Clear the recorded standard error of this worker, so that a crash shows the output of its own task."""
     os.ftruncate(2, 0)
     os.lseek(2, 0, os.SEEK_SET)
 
@@ -168,7 +168,7 @@ def end_with_parent() -> None:
 
 
 def _limit_memory(mebibytes: int) -> None:
-    """Limit the private memory that this process may have in addition to what it has."""
+    """Limit the private memory that this process may use in addition to its present memory."""
     with suppress(OSError, ValueError):  # where it cannot be limited, the parent watches its size
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[5])
         most = pages * resource.getpagesize() + mebibytes * _MIB
@@ -178,7 +178,7 @@ def _limit_memory(mebibytes: int) -> None:
 
 
 def _processor_seconds(pid: int) -> float:
-    """Return the processor time of a process; elsewhere than on Linux the clock."""
+    """Return the processor time of a process; without `/proc`, the time of the monotonic clock."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
     except OSError:

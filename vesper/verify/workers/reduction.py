@@ -75,7 +75,7 @@ def _reduce_program(
 
 
 def _ends_alike(run: Callable[[], None], ending: Ending, watch: Watch, end: float) -> bool:
-    """Return whether a candidate ends its process in the given way, in what is left of the time."""
+    """Return whether a candidate ends its process in the given way before the time is over."""
     left = end - time.monotonic()
     # A candidate that was ended earlier than a hang lasts proves no hang.
     if left <= (_HANG_SECONDS if ending.kind == "hang" else 0):

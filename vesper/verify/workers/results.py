@@ -24,7 +24,7 @@ MAX_PROGRAM_FAILURES = 3
 
 @dataclass(slots=True)
 class NodeProgress:
-    """What is known about one node."""
+    """Progress and results of one node."""
 
     compiled: Compiled
     report: Report
@@ -48,7 +48,7 @@ class NodeProgress:
         return MAX_DISAGREEMENTS - len(self.report.differences)
 
     def leave_out(self, crash: Crash) -> None:
-        """Leave out what crashed: a way, an input, or a case with the input that repeats it."""
+        """Exclude the crashed way or input from later tasks; of a case, also the input that repeats it."""
         if crash.stage == "way":
             self.left_out |= {crash.engine}
             return
@@ -70,7 +70,7 @@ class NodeProgress:
 
 
 def first_progress(work: Workload, state: RunState | None) -> list[NodeProgress]:
-    """Return the nodes before a run, with what earlier runs covered."""
+    """Return the progress of each node before a run, with the coverage of earlier runs."""
     against = None if work.function is None else work.function.name
     nodes = []
     for each in work.nodes:

@@ -1,4 +1,4 @@
-"""One run of the verifier in workers: what came of each task, and what follows a crash.
+"""One run of the verifier in workers: the results of its tasks, and the tasks after a crash.
 
 Without a time limit a node is one task, with the same inputs as without workers. With one, or with a state, tasks are
 units of `Rounds`.
@@ -38,7 +38,7 @@ class UnusableFunction(Exception):
 
 
 class Events(Protocol):
-    """Receiver of what happens during a run."""
+    """Receiver of the events of a run."""
 
     def crashed(self, node: NodeProgress, crash: Crash) -> None: ...
 

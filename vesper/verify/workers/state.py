@@ -1,7 +1,8 @@
 """State of a long run in a folder, from which a later run continues.
 
 There is one file for each seed. The inputs and programs of a file are not repeated; the coverage of all files tells a
-run where something new is left to find. What failed is not stored as done, so a later run reports it again.
+run where something new is left to find. Failed inputs and programs are not stored as done, so a later run reports them
+again.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class RunState:
         return self.folder / f"seed_{self.seed}.json"
 
     def save(self) -> None:
-        """Write the state as a whole: a run that is stopped meanwhile leaves the former one."""
+        """Write the state atomically: a run that is stopped meanwhile leaves the former state."""
         self.folder.mkdir(parents=True, exist_ok=True)
         nodes = {
             key: {"inputs": each.inputs, "interval": each.interval, "coverage": _coverage_data(each.coverage)}
@@ -99,7 +100,7 @@ def to_ranges(numbers: Iterable[int]) -> list[list[int]]:
 
 
 def _identity(engines: tuple[str, ...]) -> dict[str, object]:
-    """Return what the answers depend on: results of another build of Vesper say nothing about this one."""
+    """Return the version, build and engines for which the stored results are valid."""
     return {"version": _VERSION, "build": source_hash().hex(), "engines": list(engines)}
 
 

@@ -1,4 +1,4 @@
-"""Shared memory in which a worker publishes what it does, so that its parent can name it after a crash."""
+"""Shared memory in which a worker publishes its activity, so that its parent can name it after a crash."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TIMES_REFERENCE = 20
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What a worker began last."""
+    """The last activity that a worker began."""
 
     stage: str
     """`draw`, `compile`, `load`, `case`, `run` or `way`; empty before the first beat."""
@@ -50,12 +50,12 @@ class Watch:
         self.beat("", 0, "", None)
 
     def beat(self, stage: str, number: int, engine: str, inputs: Mapping[str, object] | None) -> None:
-        """Publish what begins now."""
+        """Publish the activity that begins now."""
         if inputs is not self._shown or inputs is None:
             self._publish(inputs)
         self._beats += 1
         named = (stage.encode()[:16], engine.encode()[:192])
-        _HEAD.pack_into(self._memory, 0, self._beats, self._allowed(stage, number), number, *named, self._size)
+        _HEAD.pack_into(self._memory, 0, self._beats, self._allowed_seconds(stage, number), number, *named, self._size)
 
     def position(self) -> tuple[int, float]:
         """Return the number of beats, and the seconds that may pass until the next."""
@@ -86,8 +86,8 @@ class Watch:
             self._memory[_HEAD.size : _HEAD.size + len(content)] = content
             self._size = len(content)
 
-    def _allowed(self, stage: str, number: int) -> float:
-        """Return the time of what begins; the first engine on an input is the reference of the others."""
+    def _allowed_seconds(self, stage: str, number: int) -> float:
+        """Return the time limit of an activity. The time of the first engine on an input extends that of the others."""
         now = time.monotonic()
         if self._input != (stage, number):
             self._input, self._begun, self._reference_seconds = (stage, number), now, None

@@ -207,7 +207,7 @@ class RecordingVerifier(Verifier):
         self.drawn: list[Inputs] = []
         self._stream: Iterator[Inputs] | None = None
         engines: dict[str, Engine] = {REFERENCE: self.recorder}
-        super().__init__(compiled, engines, seed, seeks_boundaries=is_node, holds_to_promises=False)
+        super().__init__(compiled, engines, seed, seeks_boundaries=is_node, checks_postconditions=False)
 
     def _inputs(self, first: int) -> Iterator[Inputs]:
         if self._stream is None:

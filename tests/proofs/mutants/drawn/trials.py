@@ -41,7 +41,7 @@ class ReplayingVerifier(Verifier):
         self._kept = chunk.inputs
         reference = ReplayingEngine(COMPARED[REFERENCE], chunk.answers)
         engines: dict[str, Engine] = {**COMPARED, REFERENCE: reference}
-        super().__init__(chunk.compiled, engines, chunk.seed, False, holds_to_promises=chunk.is_node, ways=WAYS)
+        super().__init__(chunk.compiled, engines, chunk.seed, False, checks_postconditions=chunk.is_node, ways=WAYS)
         if not chunk.runs_cases:
             self._cases = ()
 

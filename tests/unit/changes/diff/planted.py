@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from vesper.changes.diff.version import NodeVersion
-from vesper.compiler.callees import Collection, Neighbours, collection_of
+from vesper.compiler.callees import Collection, Neighbours, collection_folder
 from vesper.compiler.pipeline import compile_source
 from vesper.language.diagnostics.source import SourceFile
 from vesper.language.syntax import ast
@@ -41,7 +41,7 @@ class Planted:
 def version_at(version: NodeVersion, text: str) -> NodeVersion | None:
     """Return a text at the place of a node; None where it has errors."""
     path = Path(version.compiled.source.path)
-    neighbours = Neighbours(Collection(collection_of(path)), (path.stem,))
+    neighbours = Neighbours(Collection(collection_folder(path)), (path.stem,))
     compiled, _ = compile_source(SourceFile(path.as_posix(), text), neighbours, judge_contracts=False)
     return None if compiled is None else NodeVersion(compiled, version.shown, version.libraries, version.inlined)
 

@@ -93,7 +93,7 @@ security:
 testing:
   test_cases:
     - name: small
-      inputs: {amount: 10.00, country: DE, day: 2026-06-01, lines: []}
+      inputs: {amount: 10.00, country: DE, day: 2026-06-01, lines: [], kind: card}
       expect: {level: 1}
 """
 

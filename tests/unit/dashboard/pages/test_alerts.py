@@ -68,7 +68,7 @@ def test_without_any_store_nothing_is_called_quiet(tmp_path: Path, monkeypatch: 
 def test_what_the_stores_know_fires_first(place: Place) -> None:
     place.in_doubt(node_text())
     place.left(node_text())
-    store = open_store(place.config.migrating().store)
+    store = open_store(place.config.migration_settings().store)
     kill_all(store, "zoe", "<b>rates</b> doubled", 1_700_000_000_000_000)
     store.close()
     found = model(place.config)

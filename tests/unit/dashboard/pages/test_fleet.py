@@ -153,7 +153,7 @@ def test_an_approval_is_waited_for_only_where_nothing_else_is_missing(tmp_path: 
     told.batch(runs=100)
     told.batch(CALM, runs=300)
     config = default_config(tmp_path)
-    settings = replace(config.migrating(), approvals=("canary_direct",))
+    settings = replace(config.migration_settings(), approvals=("canary_direct",))
     stores = Stores(replace(config, migration=settings))
     first, second = read_fleet(context_for(stores, now_us=told.now_us)).rows
     stores.close()

@@ -92,7 +92,9 @@ def test_evidence_paths_and_facts(told: Told, tmp_path: Path) -> None:
 
 def test_history_has_person_and_reason_and_pages(told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told.batch(FEE, Kill("bob", "odd answers"), runs=1)
-    resume(OpenStore(told.store, default_config(tmp_path).migrating(), True), FEE, "ann", "mended", told.now_us)
+    resume(
+        OpenStore(told.store, default_config(tmp_path).migration_settings(), True), FEE, "ann", "mended", told.now_us
+    )
     monkeypatch.setattr(node_page, "HISTORY_ROWS", 3)
     found = read(told, tmp_path)
     assert found.routed is not None

@@ -104,17 +104,17 @@ def test_a_page_beyond_the_maximum_is_told_why(tmp_path: Path, nodes: Path, monk
 def test_other_messages_are_refused(nodes: Path, text: str) -> None:
     (nodes / "link_v1.vsp").symlink_to(nodes.parent / "outside_v1.vsp")
     with pytest.raises(bridge._Refused):
-        bridge._checked(text.replace("FOLDER", nodes.as_uri()), nodes)
+        bridge._check_message(text.replace("FOLDER", nodes.as_uri()), nodes)
 
 
 def test_changes_of_files_in_the_folder_are_passed(nodes: Path) -> None:
     sent = message(
         "workspace/didChangeWatchedFiles", {"changes": [{"uri": (nodes / "new_v1.vsp").as_uri(), "type": 1}]}
     )
-    assert bridge._checked(sent, nodes) == json.loads(sent)
+    assert bridge._check_message(sent, nodes) == json.loads(sent)
 
 
 def test_the_workspace_is_the_folder_of_nodes(nodes: Path) -> None:
-    sent = bridge._checked(message("initialize", {"rootUri": "file:///", "processId": 5}, 1), nodes)
+    sent = bridge._check_message(message("initialize", {"rootUri": "file:///", "processId": 5}, 1), nodes)
     assert sent["params"]["rootUri"] == nodes.as_uri()
     assert sent["params"]["workspaceFolders"] == [{"uri": nodes.as_uri(), "name": "nodes"}]

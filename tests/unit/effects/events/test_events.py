@@ -477,6 +477,18 @@ def test_an_outbox_that_refuses_fails_with_a_code_of_events(databases: _Database
     assert failed.message == "the outbox of the topic `orders.done`: a row with that id is there"
 
 
+def test_a_missing_outbox_names_the_page_with_its_table(tmp_path: Path) -> None:
+    databases = _Databases(tmp_path / "a.db")
+    performer = EventPerformer({TOPIC: settings(url="memory:", database="main")}, databases=databases)
+
+    def missing(ask: Ask, types: Mapping[str, Type]) -> object:
+        raise EffectFailed("unavailable", "`main`: no such table: vesper_outbox")
+
+    databases.perform = missing  # type: ignore[method-assign]
+    failed = failure("event_publish", lambda: performer.perform(event_ask(1, effect_class="txn")))
+    assert "vesper_outbox; create the table once: docs/how-to/configure-caches-and-events.md#topics" in failed.message
+
+
 def test_txn_without_an_outbox_is_refused(in_memory: EventPerformer) -> None:
     failed = failure("event_publish", lambda: in_memory.perform(event_ask(1, effect_class="txn")))
     assert 'add `database = "main"` to the topic `orders.done`, or make the step `keyed`' in failed.message

@@ -78,6 +78,11 @@ def test_basic_credentials() -> None:
         ({"base_url": None}, "base_url"),
         ({"base_url": "http://api.shop.example"}, "base_url: `https://` is expected; `allow_http = true` lets"),
         (
+            {"base_url": "http://127.0.0.1:80"},
+            "`allow_private_addresses = true` lets requests go there, also by `http://`",
+        ),
+        ({"base_url": "http://localhost"}, "private address: `allow_private_addresses = true` lets"),
+        (
             {"base_url": "http://10.0.0.1", "allow_private_addresses": True, "allow_http": False},
             "`https://` is expected",
         ),

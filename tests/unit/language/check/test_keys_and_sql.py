@@ -65,6 +65,36 @@ def test_keyed_effect_in_a_loop_needs_its_own_key(tmp_path: Path) -> None:
     assert checked(tmp_path, loop.format(key=", key: event_id + name"))[0] is not None
 
 
+@pytest.mark.parametrize(
+    "step, key, is_shared",
+    [
+        ("compute, value: name + '!'", "step_1", False),
+        ("compute, value: event_id + '!'", "step_1", True),
+        ("conditional, condition: name == 'a', then: {value: event_id}, else: {value: event_id}", "step_1", False),
+        ("event_publish, topic: news, payload: {e: '1'}, effect: txn", "step_1", False),
+        ("compute, value: text(n)", "step_1", False),
+        ("compute, value: event_id", "join([x FOR x IN [name]], '')", False),
+        ("compute, value: event_id", "join([x FOR x IN [event_id]], '')", True),
+    ],
+)
+def test_a_key_must_depend_on_a_name_of_its_loop(tmp_path: Path, step: str, key: str, is_shared: bool) -> None:
+    flow = f"""\
+  - step: all
+    operation: loop
+    over: name IN names
+    state: {{n: 0}}
+    steps:
+      - {{step: step_1, operation: {step}}}
+      - {{step: tell, operation: event_publish, topic: news, payload: {{n: "{{name}}"}}, effect: keyed, key: "{key}"}}
+    next: {{n: n + 1}}
+"""
+    path = tmp_path / "keys_v1.vsp"
+    path.write_text(HEAD + flow + TAIL, encoding="utf-8")
+    _, bag = compile_file(path)
+    assert not bag.has_errors, [each.headline for each in bag.sorted()]
+    assert (Code.EFFECT_CLASS in {each.code for each in bag.sorted()}) == is_shared
+
+
 def test_sql_comments_and_literals_keep_line_breaks(tmp_path: Path) -> None:
     flow = """\
   - step: gone

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vesper.language.check.flow.sql import SqlProblem, read_sql
+from vesper.language.check.flow.sql import SqlProblem, help_for_placeholder, quoted_placeholders, read_sql
 
 
 def needs(sql: str) -> set[str]:
@@ -171,3 +171,46 @@ def test_statement_that_cannot_be_judged_is_refused(sql: str, part: str) -> None
 
 def test_query_without_a_table_needs_nothing_that_could_be_granted() -> None:
     assert read_sql("SELECT 1 AS x").capabilities == ()
+
+
+@pytest.mark.parametrize(
+    "where, found",
+    [
+        ("a = '{who}'", [("{who}", "write `:who` without quotes, and add `bind: [who]`")]),
+        ("a = '${who}'", [("${who}", "write `:who` without quotes, and add `bind: [who]`")]),
+        ("a = ':who'", [(":who", "write `:who` without quotes, and add `bind: [who]`")]),
+        ("a = '{who.id}'", [("{who.id}", "write `:id` without quotes, and add `bind: {id: who.id}`")]),
+        (
+            "a LIKE '{who}%'",
+            [("{who}", "write `:joined` in place of the string, and add `bind: {joined: \"who + '%'\"}`")],
+        ),
+        ("a = '{other}'", []),
+        ("a = 'at :who'", []),
+        ("b #>> '{who}' = 'a'", []),
+        ("b = '{who}'::text[]", []),
+    ],
+)
+def test_string_that_names_a_value_is_found(where: str, found: list[tuple[str, str]]) -> None:
+    sql = "SELECT a FROM t WHERE " + where  # noqa: S608  # a text that no database reads
+    assert list(quoted_placeholders(sql, {"who"})) == found
+
+
+@pytest.mark.parametrize(
+    "where, name",
+    [("who = ?", "who"), ("a = ?", "name"), ("a = %s", "name"), ("a = {who}", "who"), ("a = @who", "who")],
+)
+def test_parameter_of_another_language_has_help(where: str, name: str) -> None:
+    sql = "SELECT a FROM t WHERE " + where  # noqa: S608  # a text that no database reads
+    with pytest.raises(SqlProblem):
+        read_sql(sql)
+    help_ = help_for_placeholder(sql, {"who"})
+    assert help_ == f"write `:{name}` without quotes, and add `bind: [{name}]`"
+
+
+def test_parameter_of_another_language_joins_the_given_ones() -> None:
+    help_ = help_for_placeholder("SELECT a FROM t WHERE who = ?", {"who"}, has_bind=True)
+    assert help_ == "write `:who` without quotes, and add `who` to `bind`"
+
+
+def test_sql_without_a_parameter_of_another_language_has_no_help() -> None:
+    assert help_for_placeholder("SELECT a FROM t WHERE a = '?' AND", {"who"}) is None

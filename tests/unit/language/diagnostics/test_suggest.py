@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from vesper.language.diagnostics.suggest import did_you_mean, edit_distance, suggestions
+import pytest
+
+from vesper.language.diagnostics.suggest import did_you_mean, did_you_mean_node, edit_distance, suggestions
 
 
 def test_close_names_first() -> None:
@@ -12,6 +14,22 @@ def test_close_names_first() -> None:
     assert suggestions("b", ["a"]) == []
     assert did_you_mean("fe", ["fee"]) == "did you mean `fee`?"
     assert did_you_mean("zzz", ["fee"]) is None
+
+
+@pytest.mark.parametrize(
+    "word, meant",
+    [
+        ("charge", "did you mean `charge_order`?"),
+        ("charge_v1", "did you mean `charge_order`?"),
+        ("order", "did you mean `charge_order` or `cancel_order_late`?"),
+        ("cancel_order_lat", "did you mean `cancel_order_late` or `cancel_order_late_v1`?"),
+        ("char", None),
+        ("o", None),
+    ],
+)
+def test_a_node_is_suggested_by_a_part_of_its_name(word: str, meant: str | None) -> None:
+    known = ["charge_order_v1", "charge_order_v2", "charge_order", "cancel_order_late_v1", "cancel_order_late", "tax"]
+    assert did_you_mean_node(word, known) == meant
 
 
 def test_distance() -> None:

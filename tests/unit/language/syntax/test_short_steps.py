@@ -60,5 +60,41 @@ def test_return_and_raise_are_keys() -> None:
 
 
 def test_a_step_without_any_such_key_needs_an_operation() -> None:
-    assert hash_of(NODE.format(step="{step: c, when: a > 1}")) == ["a step needs `operation`"]
+    headline = "a step needs `operation`, or a field that implies it, such as `value`"
+    assert hash_of(NODE.format(step="{step: c, when: a > 1}")) == [headline]
     assert "`values`" in str(hash_of(NODE.format(step="{step: c, value: a, values: 1}")))
+
+
+@pytest.mark.parametrize(
+    "step, found",
+    [
+        ("{step: c, formula: a + 1}", [("formula", "write `value`")]),
+        ("{step: c, compute: a + 1}", [("compute", "write `value`")]),
+        ("{step: c, if: a > 1, then: a, else: '0'}", [("if", "write `condition`")]),
+        ("{step: c, type: decision_table, rules: [{otherwise: 0}]}",
+         [("type", "write `operation`"), ("rules", "write `rows`")]),
+        ("{step: c, vlaue: a + 1}", [("vlaue", "did you mean `value`?")]),
+        ("{step: c, provider: p, endpoint: /x}", [("step", "add `operation: external_api_call`")]),
+        ("{step: c, condition: a > 1, then: a, else if: a > 5, else: '0'}", [("else if", "a table: `rows:` with")]),
+        ("{step: c, for: x in xs, do: n += x}", [("for", "`over: x IN xs`"), ("do", "`next: {n: n + x}`")]),
+        ("{step: c, operation: loop, foreach: x of xs}", [("foreach", "`over: x IN xs`")]),
+        ("{step: c, foo: a}", [("foo", "nothing says what this step does")]),
+    ],
+)  # fmt: skip
+def test_a_foreign_field_is_named_with_the_form_that_replaces_it(step: str, found: list[tuple[str, str]]) -> None:
+    source = SourceFile("short_v1.vsp", NODE.format(step=step))
+    _, bag = compile_source(source)
+    shown = [(source.slice(each.primary.span), each.help or "") for each in bag.sorted()]
+    assert [key for key, _ in shown] == [key for key, _ in found], shown
+    assert all(part in help_ for (_, help_), (_, part) in zip(shown, found, strict=True)), shown
+
+
+@pytest.mark.parametrize("part", ["return_error: {error_code: bad, message: no}", "value: '0'", "error_code: bad"])
+def test_on_error_needs_the_failure_first(part: str) -> None:
+    step = f"{{step: c, value: div_floor(7, a), on_error: {{{part}}}}}".replace("div_floor(7, a)", "'div_floor(7, a)'")
+    source = SourceFile("short_v1.vsp", NODE.format(step=step))
+    _, bag = compile_source(source)
+    helps = [each.help or "" for each in bag.sorted() if each.headline.startswith("`on_error` must be")]
+    assert len(helps) == 1
+    assert helps[0].startswith("`on_error` needs the failure first: `any: {")
+    assert "division_by_zero" in helps[0]

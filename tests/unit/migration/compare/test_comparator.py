@@ -170,20 +170,22 @@ DIFFERS: list[tuple[str, dict[str, object]]] = [
 def test_the_first_field_that_differs_is_named(number: int) -> None:
     where, changes = DIFFERS[number]
     for leader, follower in ((returned(), returned(**changes)), (returned(**changes), returned())):
-        found = comparator().outcomes(leader, follower)
+        found = comparator().compare_outcomes(leader, follower)
         assert found == Difference("outcome", where, "returned", "returned")
         assert not same_outcome(leader, follower)
 
 
 def test_indistinguishable_values_are_equal() -> None:
-    assert comparator().outcomes(returned(), returned()) == Same()
+    assert comparator().compare_outcomes(returned(), returned()) == Same()
     one, other = returned(rate=float("nan")), returned(rate=-float("nan"))
-    assert comparator().outcomes(one, other) == Same()
+    assert comparator().compare_outcomes(one, other) == Same()
 
 
 def test_an_output_that_is_missing() -> None:
     without = Returned({name: value for name, value in returned().value.items() if name != "fee"})
-    assert comparator().outcomes(returned(), without) == Difference("outcome", "outputs.fee", "returned", "returned")
+    assert comparator().compare_outcomes(returned(), without) == Difference(
+        "outcome", "outputs.fee", "returned", "returned"
+    )
 
 
 def turned(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -203,12 +205,12 @@ def test_stored_records_compare_without_field_order() -> None:
     for outcome in outcomes:
         text = Transcript({}, NOON, (), outcome).to_text()
         read = Transcript.from_text(text).outcome
-        assert comparator().outcomes(outcome, read) == Same()
-    assert comparator().outcomes(returned(), Returned(turned(returned().value))) == Same()
+        assert comparator().compare_outcomes(outcome, read) == Same()
+    assert comparator().compare_outcomes(returned(), Returned(turned(returned().value))) == Same()
     inside: Any = {"y": 1, "x": 2}
     asked = replace(ASKED, arguments={"b": inside, "a": 1}, fixed={"m": "1", "l": "2"})
     (read_again,) = Transcript.from_text(Transcript({}, None, (Exchange(asked),), returned()).to_text()).exchanges
-    assert comparator().requests(asked, read_again.request) == Same()
+    assert comparator().compare_requests(asked, read_again.request) == Same()
 
 
 BAD = (Problem("fee", ProblemKind.MALFORMED),)
@@ -238,7 +240,7 @@ def named(outcome: Outcome) -> str:
 @pytest.mark.parametrize("leader", ENDINGS)
 @pytest.mark.parametrize("follower", ENDINGS)
 def test_endings_differ_by_kind_code_clause_and_place(leader: str, follower: str) -> None:
-    found = comparator().outcomes(ENDINGS[leader], ENDINGS[follower])
+    found = comparator().compare_outcomes(ENDINGS[leader], ENDINGS[follower])
     if leader == follower:
         assert found == Same()
         return
@@ -260,19 +262,19 @@ def test_endings_differ_by_kind_code_clause_and_place(leader: str, follower: str
     ],
 )
 def test_endings_of_one_kind_differ_in_what_they_hold(leader: Outcome, follower: Outcome, where: str) -> None:
-    found = comparator().outcomes(leader, follower)
+    found = comparator().compare_outcomes(leader, follower)
     assert isinstance(found, Difference)
     assert (found.kind, found.where) == ("outcome", where)
 
 
 def test_messages_are_not_compared() -> None:
-    assert comparator().outcomes(Denied("a", "no grant"), Denied("a", "denied")) == Same()
+    assert comparator().compare_outcomes(Denied("a", "no grant"), Denied("a", "denied")) == Same()
 
 
 @pytest.mark.parametrize("other", [*ENDINGS.values(), EngineFault("x"), LimitHit("time")], ids=named)
 def test_an_engine_fault_equals_nothing(other: Outcome) -> None:
     for leader, follower in ((EngineFault("x"), other), (other, EngineFault("x"))):
-        found = comparator().outcomes(leader, follower)
+        found = comparator().compare_outcomes(leader, follower)
         assert isinstance(found, Difference)
         assert (found.kind, found.where) == ("fault", "engine")
 
@@ -280,7 +282,7 @@ def test_an_engine_fault_equals_nothing(other: Outcome) -> None:
 @pytest.mark.parametrize("other", [*ENDINGS.values(), LimitHit("time")], ids=named)
 def test_a_machine_dependent_limit_is_incomparable(other: Outcome) -> None:
     for leader, follower in ((LimitHit("time"), other), (other, LimitHit("time"))):
-        assert isinstance(comparator().outcomes(leader, follower), Incomparable)
+        assert isinstance(comparator().compare_outcomes(leader, follower), Incomparable)
 
 
 # -- requests -------------------------------------------------------------------------------------
@@ -305,21 +307,21 @@ ASKED = Request(0, "lines[2]/charge", "external_api_call", "keyed", {"method": "
 def test_requests_are_compared_in_every_part(changed: Mapping[str, Any], where: str) -> None:
     other = replace(ASKED, **changed)
     for leader, follower in ((ASKED, other), (other, ASKED)):
-        found = comparator(allowed("fee", "10")).requests(leader, follower)
+        found = comparator(allowed("fee", "10")).compare_requests(leader, follower)
         assert isinstance(found, Difference)
         assert (found.kind, found.where, found.is_effect) == ("request", where, True)
 
 
 def test_the_same_request_and_none_at_all() -> None:
-    assert comparator().requests(ASKED, replace(ASKED, id=9)) == Same()
-    assert comparator().requests(None, None) == Same()
-    found = comparator().requests(ASKED, None)
+    assert comparator().compare_requests(ASKED, replace(ASKED, id=9)) == Same()
+    assert comparator().compare_requests(None, None) == Same()
+    found = comparator().compare_requests(ASKED, None)
     asks = "asks for lines[2]/charge (external_api_call)"
     texts = (f'{asks}\nkey = "k"\nmethod = "POST"\namount = 1.0', "asks for nothing")
     assert found == Difference("request", "lines[2]/charge", asks, "asks for nothing", is_effect=True, requests=texts)
     read = replace(ASKED, effect_class="read")
     for leader, follower in ((read, None), (None, read), (read, replace(read, key="l"))):
-        found = comparator().requests(leader, follower)
+        found = comparator().compare_requests(leader, follower)
         assert isinstance(found, Difference)
         assert not found.is_effect
 
@@ -351,7 +353,7 @@ def test_the_first_differing_field_of_a_request_is_named(
     left: Any, right: Any, where: str, ends: tuple[str | None, str | None]
 ) -> None:
     one, other = (replace(ASKED, arguments={"body": each}) for each in (left, right))
-    found = Comparator(compiled_text(BODY_NODE)).requests(one, other)
+    found = Comparator(compiled_text(BODY_NODE)).compare_requests(one, other)
     assert isinstance(found, Difference)
     assert found.where == f"{ASKED.path}: {where}"
     assert found.requests is not None
@@ -409,7 +411,7 @@ def test_rounds_are_folded() -> None:
 def test_a_tolerance_is_exact_at_its_bound(tolerance: Tolerance, changes: dict[str, object], is_close: bool) -> None:
     judge = comparator(tolerance)
     for leader, follower in ((returned(), returned(**changes)), (returned(**changes), returned())):
-        found = judge.outcomes(leader, follower)
+        found = judge.compare_outcomes(leader, follower)
         assert found == Same(is_within_tolerance=True) if is_close else isinstance(found, Difference)
 
 
@@ -418,11 +420,11 @@ def test_a_tolerance_ends_after_its_last_day() -> None:
     close = returned(fee=Decimal("1.51"))
     days: list[date] = [TODAY]
     judge = Comparator(node(), [tolerance], lambda: days[-1])
-    assert judge.outcomes(returned(), close) == Same(is_within_tolerance=True)
+    assert judge.compare_outcomes(returned(), close) == Same(is_within_tolerance=True)
     assert judge.expired() == []
     while_it_holds = judge.version
     days.append(TODAY + timedelta(days=1))
-    assert isinstance(judge.outcomes(returned(), close), Difference)
+    assert isinstance(judge.compare_outcomes(returned(), close), Difference)
     assert judge.expired() == [tolerance]
     assert judge.version == comparator().version != while_it_holds
 
@@ -512,9 +514,9 @@ OUTCOMES: st.SearchStrategy[Outcome] = st.one_of(
 @settings(max_examples=150, deadline=None)
 @given(OUTCOMES, OUTCOMES)
 def test_without_tolerances_it_is_the_exact_comparison(leader: Outcome, follower: Outcome) -> None:
-    found = comparator().outcomes(leader, follower)
+    found = comparator().compare_outcomes(leader, follower)
     assert found == Same() if same_outcome(leader, follower) else isinstance(found, Difference)
-    turned = comparator().outcomes(follower, leader)
+    turned = comparator().compare_outcomes(follower, leader)
     if isinstance(found, Difference):
         assert isinstance(turned, Difference)
         assert (turned.kind, turned.where) == (found.kind, found.where)
@@ -552,6 +554,6 @@ def test_the_clock_is_read_only_with_tolerances() -> None:
     def never() -> date:
         raise AssertionError("nobody needs to know")
 
-    judge: Callable[[Outcome, Outcome], object] = Comparator(node(), (), never).outcomes
+    judge: Callable[[Outcome, Outcome], object] = Comparator(node(), (), never).compare_outcomes
     assert judge(returned(), returned()) == Same()
     assert isinstance(judge(returned(), returned(count=9)), Difference)

@@ -139,7 +139,7 @@ def test_requests_in_rounds_share_a_fingerprint_for_either_leader() -> None:
         asked = replace(ASKED, path=f"lines[{number}]/charge")
         other = replace(asked, path=f"lines[{number}]/refund")
         for leader, follower, engines in ((asked, other, ("python", "interp")), (other, asked, ("interp", "python"))):
-            difference = judge.requests(leader, follower)
+            difference = judge.compare_requests(leader, follower)
             assert isinstance(difference, Difference)
             fingerprints.add(divergence_of(report(difference), node(), False, 7, engines).fingerprint)
     assert len(fingerprints) == 1
@@ -166,7 +166,7 @@ def test_no_value_of_a_sensitive_node_is_kept(word: str, at: int) -> None:
     ]
     judge = Comparator(node())
     for number, (leader, follower) in enumerate(pairs):
-        difference = judge.outcomes(leader, follower)
+        difference = judge.compare_outcomes(leader, follower)
         assert isinstance(difference, Difference)
         transcript = Transcript({"word": word}, None, (Exchange(ASKED, word),), leader)
         found = kept(Disagreement(difference, None, 5, transcript, follower), is_sensitive=True)

@@ -22,7 +22,7 @@ from vesper.engines.registry import ENGINES
 from vesper.migration.compare.comparator import Comparator
 from vesper.migration.compare.divergence import Divergence
 from vesper.migration.compare.divergence_record import divergence_of
-from vesper.migration.compare.noise import checked, compare_runs, is_checked, noise_of
+from vesper.migration.compare.noise import compare_runs, follow_with_check, is_checked, noise_of
 from vesper.migration.compare.paths import PathNote
 from vesper.migration.compare.reports import Agreement, Difference, Disagreement, Fault, Lost, Report
 from vesper.migration.compare.transcript import Transcript
@@ -76,7 +76,7 @@ def test_noise_is_found() -> None:
 
 def test_a_function_is_called_twice() -> None:
     calls = count()
-    judge = Comparator(node()).outcomes
+    judge = Comparator(node()).compare_outcomes
     value = recorded(python(), INPUTS).outcome
     assert isinstance(value, Returned)
     assert compare_runs(lambda: value, judge) is None
@@ -118,7 +118,7 @@ def noise(where: str) -> Disagreement:
 )
 def test_reports_of_two_shadow_runs(reports: list[Report | None], comes_to: Report | None) -> None:
     waiting = iter(reports)
-    assert checked(lambda: next(waiting), TRANSCRIPT, "run-1") == comes_to
+    assert follow_with_check(lambda: next(waiting), TRANSCRIPT, "run-1") == comes_to
     assert list(waiting) == [], "as often as that and no more"
 
 

@@ -20,7 +20,13 @@ from vesper.migration.compare.reports import Disagreement, Lost
 from vesper.migration.compare.transcript import Exchange, Transcript
 from vesper.migration.control.state import Settings
 from vesper.migration.router.epoch import epoch_of
-from vesper.migration.router.evidence_replay import Carried, carry, claim, leave, older_epoch
+from vesper.migration.router.evidence_replay import (
+    EvidenceReplayResult,
+    claim,
+    older_epoch,
+    release_claim,
+    replay_evidence,
+)
 from vesper.migration.stores import ledger, reservoir
 from vesper.migration.stores.reservoir import MAX_PER_NODE, MAX_PER_PATH, MAX_TEXT, Reservoir, keep, transcripts
 from vesper.migration.stores.sqlite_store import SqliteMigrationStore
@@ -59,9 +65,9 @@ def gathered(store: Store, numbers: range, key: NodeKey = OLD, at_us: int = 1) -
     ledger.apply(store, key, Batch("p", 1), Settings(), at_us)
 
 
-def carried(store: Store, node: Compiled, direct: Any = None) -> Carried:
+def carried(store: Store, node: Compiled, direct: Any = None) -> EvidenceReplayResult:
     pair = Pair(node, Comparator(node), direct)
-    return carry(store, OLD, lambda transcript: rerun(pair, transcript, KEY, is_recorded=False))
+    return replay_evidence(store, OLD, lambda transcript: rerun(pair, transcript, KEY, is_recorded=False))
 
 
 # -- what is kept ----------------------------------------------------------------------------------
@@ -227,16 +233,16 @@ def test_one_process_replays_the_newest_older_epoch(store: Store) -> None:
     assert older_epoch(store, NEW) == OLD
     assert claim(store, NEW, "one", OLD)
     assert not claim(store, NEW, "two", OLD)
-    leave(store, NEW)
+    release_claim(store, NEW)
     assert claim(store, NEW, "two", OLD), "who was ended before it was done leaves it to the next"
     assert not claim(store, NEW, "three", OLD)
 
 
 def test_lost_replays_are_counted_and_stopping_ends_the_replay(store: Store) -> None:
     gathered(store, range(20))
-    assert carry(store, OLD, lambda _: Lost("the helper process is gone")).lost == 20
+    assert replay_evidence(store, OLD, lambda _: Lost("the helper process is gone")).lost == 20
     seen: list[int] = []
-    carry(store, OLD, lambda _: None, seen.append, lambda: len(seen) == 5)
+    replay_evidence(store, OLD, lambda _: None, seen.append, lambda: len(seen) == 5)
     assert seen == [1, 2, 3, 4, 5]
 
 

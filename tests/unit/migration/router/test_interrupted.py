@@ -20,7 +20,7 @@ from vesper.migration.compare.paths import PathNote
 from vesper.migration.compare.reports import Agreement, Fault, Lost, Report
 from vesper.migration.control.modes import Mode
 from vesper.migration.router import node_state as live_module
-from vesper.migration.router.background_checks import Tending
+from vesper.migration.router.background_checks import BackgroundChecks
 from vesper.migration.router.node_state import Live
 from vesper.migration.router.store_sync import Migration
 from vesper.migration.shadow.admission import Admission
@@ -102,7 +102,7 @@ def test_no_caller_waits_while_a_flood_is_merged(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(live_module, "_merge_batches", looks)
     (first,) = live.due(is_all=False)
     assert first.number == 3
-    live.told(first)
+    live.remove_sent(first)
     monkeypatch.undo()
     numbers = [each.number for each in live.due(is_all=True)]
     assert numbers == [4, 5], "what came meanwhile comes after it"
@@ -132,14 +132,14 @@ def test_findings_set_aside_in_the_last_round_are_compared(tmp_path: Path) -> No
 
 
 def test_findings_set_aside_on_closing_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Tending, "begin", lambda _: None)
+    monkeypatch.setattr(BackgroundChecks, "begin", lambda _: None)
     routes = routes_in(tmp_path)
     program = routes.program(compiled())
     assert program.fast_entry(lambda outcome, _: dict(outcome.value), takes_now=False) is not None  # type: ignore[union-attr]
     way_in = program._way_in
     assert way_in is not None
     lost: list[int] = []
-    monkeypatch.setattr(program.live, "lost", lost.append)
+    monkeypatch.setattr(program.live, "count_lost", lost.append)
     take = way_in._take
 
     def puts_aside(is_counted: bool) -> None:

@@ -35,7 +35,7 @@ from vesper.engines.outcome import Returned
 from vesper.engines.registry import ENGINES
 from vesper.migration.compare.paths import PathNote, ending_of
 from vesper.migration.control.modes import LADDER, Mode
-from vesper.migration.router.fast_entry import WayIn
+from vesper.migration.router.fast_entry import NodeFastEntry
 from vesper.migration.router.router import RoutedProgram
 from vesper.migration.stores import ledger
 from vesper.migration.workers.inflight_counters import Slot
@@ -63,7 +63,7 @@ class Here:
         self.direct = ENGINES["interp"].load(made)
         way_in = self.program._way_in
         assert way_in is not None
-        self.way_in: WayIn = way_in
+        self.way_in: NodeFastEntry = way_in
 
     def sample(self, share: float) -> None:
         """Put a share of the requests into the sample from now on."""
@@ -397,7 +397,7 @@ class Alone:
             self._slow,
             lambda *each: self.handed.append(each),
             lambda: None,
-            Slot.apart().flights,
+            Slot.unshared().flights,
             is_bare=True,
             deadline=deadline,
             most_bytes=1 << 20,

@@ -26,7 +26,7 @@ from vesper.engines.registry import ENGINES
 from vesper.engines.tiering import ALWAYS
 from vesper.migration.compare.paths import PathNote, ending_of
 from vesper.migration.control.modes import LADDER, Mode
-from vesper.migration.router.fast_entry import WayIn
+from vesper.migration.router.fast_entry import NodeFastEntry
 from vesper.migration.router.router import RoutedProgram
 from vesper.migration.workers.inflight_counters import Slot
 
@@ -89,7 +89,7 @@ class InWords:
             self._slow,
             lambda *each: self.handed.append(each),
             lambda: None,
-            Slot.apart().flights,
+            Slot.unshared().flights,
             is_bare=True,
             deadline=5.0,
             most_bytes=1 << 20,
@@ -296,7 +296,7 @@ class Gathered:
 
 
 @pytest.fixture
-def late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[RoutedProgram, WayIn]]:
+def late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[RoutedProgram, NodeFastEntry]]:
     path = tmp_path / "late_v1.vsp"
     path.write_text(LATE, encoding="utf-8")
     routes = routes_in(tmp_path)
@@ -316,14 +316,14 @@ def test_threads_that_load_a_node_share_one_entry(tmp_path: Path, monkeypatch: p
     path = tmp_path / "late_v1.vsp"
     path.write_text(LATE, encoding="utf-8")
     routes = routes_in(tmp_path)
-    program, make, made = routes.program(compiled(path)), RoutedProgram._made_way_in, []
+    program, make, made = routes.program(compiled(path)), RoutedProgram._make_fast_entry, []
 
-    def slowly(self: RoutedProgram, *given: Any) -> WayIn:
+    def slowly(self: RoutedProgram, *given: Any) -> NodeFastEntry:
         made.append(given)
         time.sleep(0.1)
         return make(self, *given)
 
-    monkeypatch.setattr(RoutedProgram, "_made_way_in", slowly)
+    monkeypatch.setattr(RoutedProgram, "_make_fast_entry", slowly)
     how: Any = {"engine": "auto", "routes": routes}
     loading = [threading.Thread(target=vesper.load, args=(path,), kwargs=how) for _ in range(4)]
     for each in loading:
@@ -339,7 +339,7 @@ HANDED = ({"due": AT}, {"is_late": True, "by": timedelta()}, None, True, "it bro
 
 
 def test_differences_are_compared_even_if_counting_fails(
-    late: tuple[RoutedProgram, WayIn], monkeypatch: pytest.MonkeyPatch
+    late: tuple[RoutedProgram, NodeFastEntry], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program, way_in = late
     way_in._route = Gathered(HANDED)  # type: ignore[assignment]
@@ -352,7 +352,7 @@ def test_differences_are_compared_even_if_counting_fails(
 
 
 def test_differences_during_a_new_attempt_are_compared_after_it(
-    late: tuple[RoutedProgram, WayIn], monkeypatch: pytest.MonkeyPatch
+    late: tuple[RoutedProgram, NodeFastEntry], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The reporter of a new attempt holds the lock that the finder of a difference takes."""
     program, way_in = late

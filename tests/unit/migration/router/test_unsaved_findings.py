@@ -98,7 +98,7 @@ def test_lost_findings_are_logged_at_the_end(
 
 def test_an_unsaved_enumeration_stops_nothing(live: Live, store: ReadOnly, caplog: pytest.LogCaptureFixture) -> None:
     store.is_read_only = True
-    live.enumerated(Enumerated(12))
+    live.report_enumeration(Enumerated(12))
     assert live.local.mode is Mode.CANARY_DIRECT
     assert said(caplog) == []
 

@@ -17,7 +17,9 @@ class Clock:
 
 def second(admission: Admission, clock: Clock, requests: int, seconds_each: float) -> float:
     """Simulate a second with this many requests; return the chance afterwards."""
-    admission.fed(requests, max(1, round(requests * admission.chance)), requests * admission.chance * seconds_each)
+    admission.add_native_runs(
+        requests, max(1, round(requests * admission.chance)), requests * admission.chance * seconds_each
+    )
     clock.now += 1.0
     admission.adjust()
     return admission.chance
@@ -77,7 +79,7 @@ def test_the_chance_recovers_without_followed_requests() -> None:
     for _ in range(30):
         second(admission, clock, 100_000, 0.001)
     assert admission.chance == 0.001
-    admission.fed(1, 0, 0.0)
+    admission.add_native_runs(1, 0, 0.0)
     clock.now += 1.0
     admission.adjust()
     assert admission.chance == 1.0
@@ -86,7 +88,7 @@ def test_the_chance_recovers_without_followed_requests() -> None:
 def test_a_window_is_a_second() -> None:
     clock = Clock()
     admission = Admission(0.25, 1_000, clock)
-    admission.fed(1_000, 1_000, 100.0)
+    admission.add_native_runs(1_000, 1_000, 100.0)
     clock.now += 0.9
     admission.adjust()
     assert admission.chance == 1.0
@@ -100,7 +102,7 @@ def test_the_queue_is_bounded() -> None:
     assert admission.has_room(60)
     assert not admission.has_room(41)
     assert admission.has_room(40)
-    admission.followed(0.001, 60)
+    admission.add_run(0.001, 60)
     assert admission.has_room(60)
 
 
@@ -110,9 +112,9 @@ def test_a_queue_that_waits_for_the_lock_is_busy_for_half_of_the_time() -> None:
     admission = Admission(0.25, 1_000, clock)
     for _ in range(30):
         followed = max(1, round(100 * admission.chance))
-        admission.fed(100, 0, 0.0)
+        admission.add_native_runs(100, 0, 0.0)
         for _ in range(followed):
-            admission.followed(0.001, 0, 0.05)
+            admission.add_run(0.001, 0, 0.05)
         clock.now += 1.0
         admission.adjust()
     assert admission.chance == pytest.approx(0.1, rel=0.1)

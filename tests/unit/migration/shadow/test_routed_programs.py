@@ -267,10 +267,10 @@ def test_refused_inputs_agree_and_malformed_ones_are_no_fault(kind: str) -> None
 class Broken:
     """A comparator that raises."""
 
-    def outcomes(self, leader: Outcome, follower: Outcome) -> Verdict:
+    def compare_outcomes(self, leader: Outcome, follower: Outcome) -> Verdict:
         raise ZeroDivisionError("3")
 
-    def requests(self, leader: Request | None, follower: Request | None) -> Verdict:
+    def compare_requests(self, leader: Request | None, follower: Request | None) -> Verdict:
         raise ZeroDivisionError("3")
 
 

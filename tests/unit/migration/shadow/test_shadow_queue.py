@@ -68,7 +68,7 @@ def noted(into: list[int], number: int, told: threading.Event | None = None) -> 
 
 def test_nothing_is_followed_before_there_is_a_lull(followers: Followers) -> None:
     busy, seen, told = Busy(), list[int](), threading.Event()
-    followers.heed(busy)
+    followers.yield_to(busy)
     followers.put(noted(seen, 1))
     followers.put(noted(seen, 2, told))
     assert busy.asked.acquire(timeout=SOON)
@@ -81,7 +81,7 @@ def test_nothing_is_followed_before_there_is_a_lull(followers: Followers) -> Non
 
 def test_without_a_lull_executions_are_followed_nevertheless(followers: Followers) -> None:
     never, seen, told = Never(), list[int](), threading.Event()
-    followers.heed(never)
+    followers.yield_to(never)
     followers.put(noted(seen, 1, told))
     assert told.wait(SOON)
     assert seen == [1]
@@ -90,7 +90,7 @@ def test_without_a_lull_executions_are_followed_nevertheless(followers: Follower
 def test_only_the_end_of_serving_wakes_the_thread(followers: Followers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vesper.migration.shadow.shadow_queue._LULL_SECONDS", SOON)  # it does not look by itself
     never, seen, told = Never(), list[int](), threading.Event()
-    followers.heed(never)
+    followers.yield_to(never)
     followers.put(noted(seen, 1))  # there was no thread yet
     assert followers.drain(SOON)
     never.then.clear()
@@ -106,7 +106,7 @@ def test_only_the_end_of_serving_wakes_the_thread(followers: Followers, monkeypa
 def test_an_idle_thread_sleeps_and_is_woken_at_once(followers: Followers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vesper.migration.shadow.shadow_queue._POLL_DURATION_SECONDS", -1.0)
     never, seen, told = Never(), list[int](), threading.Event()
-    followers.heed(never)
+    followers.yield_to(never)
     followers.put(noted(seen, 1))
     assert followers.drain(SOON)
     never.then.clear()
@@ -119,7 +119,7 @@ def test_an_idle_thread_sleeps_and_is_woken_at_once(followers: Followers, monkey
 
 def test_a_long_queue_does_not_wait_for_a_lull(followers: Followers) -> None:
     busy, seen = Busy(), list[int]()
-    followers.heed(busy)
+    followers.yield_to(busy)
     for number in range(100):
         followers.put(noted(seen, number))
     assert busy.asked.acquire(timeout=SOON)
@@ -140,8 +140,8 @@ def test_drain_does_not_wait_for_lulls(followers: Followers) -> None:
             return super().lull(seconds)
 
     counting = Counting()
-    followers.heed(never)
-    followers.heed(counting)
+    followers.yield_to(never)
+    followers.yield_to(counting)
     gate = threading.Event()
 
     def held() -> Report | None:
@@ -164,7 +164,7 @@ def test_drain_does_not_wait_for_lulls(followers: Followers) -> None:
 
 def test_executions_after_closing_are_lost() -> None:
     followers, busy, reports = Followers(Admission(1.0, 1_000_000)), Busy(), list[Report]()
-    followers.heed(busy)
+    followers.yield_to(busy)
     followers.put(Following(lambda: None, reports.append, 1))
     assert busy.asked.acquire(timeout=SOON)
     followers.close(timeout=0.0)
@@ -188,7 +188,7 @@ def test_a_collected_host_is_skipped(followers: Followers) -> None:
 
     gone, here = Named("gone"), Named("here")
     for each in (gone, here, here):
-        followers.heed(each)
+        followers.yield_to(each)
     del gone, each
     followers.lull()
     assert asked == ["here"], "and each is asked once"

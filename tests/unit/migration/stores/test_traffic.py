@@ -13,7 +13,7 @@ from vesper.migration.control.modes import Engine, Mode
 from vesper.migration.control.state import EngineFaulted, Kill, RunLost, Settings
 from vesper.migration.statistics import wilson
 from vesper.migration.stores import ledger
-from vesper.migration.stores.overview import letters
+from vesper.migration.stores.overview import path_letter
 from vesper.migration.stores.series import Band, read_series, series
 from vesper.migration.stores.store import Batch, Happened, NodeKey
 from vesper.migration.stores.traffic import (
@@ -179,7 +179,7 @@ def test_there_is_nothing_to_draw() -> None:
 
 
 def test_letters_and_words() -> None:
-    assert [letters(at) for at in (0, 1, 25, 26, 27, 701, 702)] == ["A", "B", "Z", "AA", "AB", "ZZ", "AAA"]
+    assert [path_letter(at) for at in (0, 1, 25, 26, 27, 701, 702)] == ["A", "B", "Z", "AA", "AB", "ZZ", "AAA"]
     assert str(Missing("open divergences to be closed", 1)) == "1 open divergence to be closed"
     assert str(Missing("more distinct runs that agree", 7412)) == "7,412 more distinct runs that agree"
     assert str(Missing("the end of its pin")) == "the end of its pin"

@@ -12,11 +12,11 @@ import pytest
 
 from tests.support.waiting import eventually
 from vesper.journal.journal import JournalError
-from vesper.serve.asgi import _Opened
+from vesper.serve.asgi import _LoadedNodes
 from vesper.serve.runs import watches
 from vesper.serve.runs.operations import Watch
 from vesper.serve.runs.state import RunState
-from vesper.serve.runs.watches import Places, Watches
+from vesper.serve.runs.watches import Watches, WatchPlaces
 
 QUEUED, WAITING = RunState(b"queued", "queued:", False), RunState(b"waiting", "waiting:a", False)
 ENDED = RunState(b"ended", "ended:", True)
@@ -152,8 +152,8 @@ def test_a_server_in_python_limits_its_watches_and_reports_a_journal_that_is_awa
 ) -> None:
     monkeypatch.setattr(watches, "POLL_SECONDS", 0.005)
     monkeypatch.setattr(watches, "_MAX_WATCHES", 1)
-    opened: Any = object.__new__(_Opened)
-    opened.watch_places, opened._watch_pool = Places(), ThreadPoolExecutor(1)
+    opened: Any = object.__new__(_LoadedNodes)
+    opened.watch_places, opened._watch_pool = WatchPlaces(), ThreadPoolExecutor(1)
     opened._service = SimpleNamespace(host=SimpleNamespace(redact=str))
     run = Run()
     run.state = JournalError("away")

@@ -60,11 +60,11 @@ class Report:
 
     @property
     def changed_share(self) -> float:
-        """Share of the compared runs, those apart included, that change."""
+        """Share of the compared runs that change. Runs that A does not reproduce are included."""
         return self.tally.changed / self.tally.compared if self.tally.compared else 0.0
 
     def is_above(self, most: Decimal) -> bool:
-        """Return whether more than this share changes. Without one compared run nothing is shown, so it is."""
+        """Return whether more than this share changes. True without a compared run, because nothing is shown then."""
         return self.tally.compared == 0 or self.tally.changed > most * self.tally.compared
 
     def excluded(self) -> list[tuple[str, ExcludedRuns]]:

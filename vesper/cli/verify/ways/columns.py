@@ -45,7 +45,7 @@ _MAX_DIGITS = {"decimal32": 9, "decimal64": 18, "decimal128": 38, "decimal256": 
 
 
 class ColumnMaker:
-    """Draws the columns of a table."""
+    """A maker of tables: draws the type of each column."""
 
     def __init__(self, pa: Any, chance: random.Random) -> None:
         self._pa = pa
@@ -55,7 +55,7 @@ class ColumnMaker:
         """Return an array of the values; null where one does not fit."""
         drawn = self._array(self._with_other_unit(self._draw(type_, values)), values)
         is_roomy = len(values) - drawn.null_count >= _LEAST_FITTING * sum(each is not None for each in values)
-        return drawn if is_roomy else self._array(self._widest(type_, values), values)
+        return drawn if is_roomy else self._array(self._widest_arrow_type(type_, values), values)
 
     def _array(self, arrow_type: Any, values: Sequence[object]) -> Any:
         pa = self._pa
@@ -69,7 +69,7 @@ class ColumnMaker:
 
     @property
     def _misfits(self) -> tuple[type[Exception], ...]:
-        """Exceptions of a value that pyarrow cannot store in a column."""
+        """The exceptions for a value that pyarrow cannot store in a column."""
         return self._pa.ArrowException, ValueError, TypeError, ArithmeticError, AttributeError
 
     def _cell(self, arrow_type: Any, value: object) -> object:
@@ -92,7 +92,7 @@ class ColumnMaker:
                 return choose((pa.list_, pa.list_, pa.large_list))(inner)
             case MapOf(key, value):
                 keys, items = _entries(present)
-                return pa.map_(self._widest(key, keys), self._draw(value, items))
+                return pa.map_(self._widest_arrow_type(key, keys), self._draw(value, items))
             case Record(fields):
                 return pa.struct([(name, self._draw(of, _members(present, name))) for name, of in fields])
             case _ if type_ == JSON:
@@ -123,19 +123,19 @@ class ColumnMaker:
                 found.append(make(digits, places))
         return found
 
-    def _widest(self, type_: Type, values: Sequence[object]) -> Any:
+    def _widest_arrow_type(self, type_: Type, values: Sequence[object]) -> Any:
         pa = self._pa
         present = [each for each in values if each is not None]
         match type_:
             case OptionalOf(inner):
-                return self._widest(inner, present)
+                return self._widest_arrow_type(inner, present)
             case ArrayOf(element) | SetOf(element):
-                return pa.list_(self._widest(element, _items(present)))
+                return pa.list_(self._widest_arrow_type(element, _items(present)))
             case MapOf(key, value):
                 keys, items = _entries(present)
-                return pa.map_(self._widest(key, keys), self._widest(value, items))
+                return pa.map_(self._widest_arrow_type(key, keys), self._widest_arrow_type(value, items))
             case Record(fields):
-                return pa.struct([(name, self._widest(of, _members(present, name))) for name, of in fields])
+                return pa.struct([(name, self._widest_arrow_type(of, _members(present, name))) for name, of in fields])
             case _ if type_ == JSON:
                 return self._infer(present)
             case _ if type_ == DECIMAL:
@@ -206,7 +206,10 @@ def _places(value: object) -> int:
 
 
 def _adapt(pa: Any, arrow_type: Any, value: object) -> object:
-    """Return an object that pyarrow stores in such a column; raises where there is none."""
+    """Return a value in a form that pyarrow stores in a column of this type.
+
+    Raises an exception if there is no form.
+    """
     types = pa.types
     if value is None:
         return None
@@ -235,7 +238,10 @@ def _adapt(pa: Any, arrow_type: Any, value: object) -> object:
 
 
 def _wrap(arrow_type: Any, number: int) -> int:
-    """Return the low bits of a number, so that every column of integers has values for a number."""
+    """Return the low bits of a number.
+
+    Thus every column of integers has values for any number.
+    """
     count = 1 << int(arrow_type.bit_width)
     wrapped = number % count
     is_signed = str(arrow_type).startswith("int")
@@ -265,7 +271,7 @@ def _text(value: object) -> str:
 
 
 def read_cells(pa: Any, array: Any) -> list[object]:
-    """Return the Python objects that the cells are to their input."""
+    """Return the cells of a column as the Python objects that the engine must read."""
     type_ = array.type
     if pa.types.is_timestamp(type_) or pa.types.is_duration(type_):
         # Nanoseconds as objects would import pandas; the values have none.
@@ -331,7 +337,10 @@ def _are_cells(pa: Any, type_: Type, arrow_type: Any, values: Sequence[Any], cel
 
 
 def fits_column(pa: Any, type_: Type, arrow_type: Any, value: Any) -> bool:
-    """Return whether an output has a form in its column: decimals have a number of digits after the point."""
+    """Return whether an output can be stored in its column.
+
+    A column of decimals has a fixed number of digits after the point.
+    """
     match type_:
         case OptionalOf(inner):
             return value is None or fits_column(pa, inner, arrow_type, value)

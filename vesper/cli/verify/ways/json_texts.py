@@ -62,7 +62,10 @@ class JsonInputs:
 
 
 class RunJson(Way):
-    """`run_json`: the bytes of the answer are compared, in some with the texts that `node.run_json` adds."""
+    """`run_json`: the bytes of the answer are compared.
+
+    For some inputs they include the texts that `node.run_json` adds.
+    """
 
     name = "run_json"
     share = _SHARE
@@ -130,7 +133,7 @@ def bare_json(node: Node, outcome: Outcome) -> str:
 
 
 def json_inputs(subject: Subject, given: Given, now: datetime | None = None) -> JsonInputs:
-    """Write inputs as JSON text, and run the reference on the objects that the text stands for."""
+    """Write inputs as JSON text, and run the reference on the objects of that text."""
     declared = subject.compiled.node.inputs
     writer = JsonWriter(random.Random(f"{subject.seed} json {given.number}"))
     text = writer.inputs(record_of(declared), given.inputs)
@@ -139,7 +142,7 @@ def json_inputs(subject: Subject, given: Given, now: datetime | None = None) -> 
         return JsonInputs(text, found, Failed(ErrorCode.BAD_INPUT, None, found.refused))
     wanted = subject.expect(given, found.inputs, now)
     if isinstance(wanted, Failed):
-        wanted = Failed(wanted.code, wanted.at, tuple(map(found.told, wanted.problems)))
+        wanted = Failed(wanted.code, wanted.at, tuple(map(found.caller_problem, wanted.problems)))
     return JsonInputs(text, found, wanted)
 
 
@@ -161,7 +164,7 @@ def _read_answer(subject: Subject, answer: bytes, wanted: Outcome, expected: byt
 
 
 class JsonWriter:
-    """Writes inputs as JSON text, in varying forms of the same values."""
+    """A writer of inputs as JSON text, in varying forms of the same values."""
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
@@ -201,25 +204,25 @@ class JsonWriter:
             case list() | tuple() | set() | frozenset():
                 element = inner.element if isinstance(inner, ArrayOf | SetOf) else None
                 items = value if isinstance(value, list | tuple) else sorted(value, key=repr)
-                return self._joined("[", [self.value(element, each) for each in items], "]")
+                return self._join("[", [self.value(element, each) for each in items], "]")
             case _:
                 return self._string(repr(value))
 
     def _dict(self, type_: Type | None, value: dict[Any, object]) -> str:
         if isinstance(type_, MapOf) and not has_names(type_.key):
             pairs = [
-                self._joined("[", [self.value(type_.key, key), self.value(type_.value, each)], "]")
+                self._join("[", [self.value(type_.key, key), self.value(type_.value, each)], "]")
                 for key, each in value.items()
             ]
-            return self._joined("[", pairs, "]")
+            return self._join("[", pairs, "]")
         types = dict(type_.fields) if isinstance(type_, Record) else {}
         other = type_.value if isinstance(type_, MapOf) else None
         return self._object({str(name): self.value(types.get(name, other), each) for name, each in value.items()})
 
     def _object(self, members: Mapping[str, str]) -> str:
-        return self._joined("{", [f"{self._string(name)}:{text}" for name, text in members.items()], "}")
+        return self._join("{", [f"{self._string(name)}:{text}" for name, text in members.items()], "}")
 
-    def _joined(self, opening: str, texts: Sequence[str], closing: str) -> str:
+    def _join(self, opening: str, texts: Sequence[str], closing: str) -> str:
         space = self._chance.choice(("", "", "", " ", "\n\t"))
         return f"{opening}{space}{f',{space}'.join(texts)}{space}{closing}"
 

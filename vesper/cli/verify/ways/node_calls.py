@@ -10,7 +10,7 @@ from typing import Any
 from vesper.api.error_info import ErrorInfo
 from vesper.api.explain import KnownEnding
 from vesper.api.node import Node
-from vesper.api.remote_exceptions import BY_KIND, Stopped, Told
+from vesper.api.remote_exceptions import BY_KIND, RemoteException, Stopped
 from vesper.engines.outcome import ContractBroken, EngineFault, Outcome, Returned
 from vesper.verify.differential.ways.way import Answer, Given, Subject, Way
 
@@ -28,7 +28,7 @@ class LoadedNode:
     nodes: tuple[Node, ...]
 
     def node(self, number: int) -> Node:
-        """Return the node for the input of this number: all forms take turns."""
+        """Return the node for the input of this number; the forms alternate."""
         return self.nodes[number % len(self.nodes)]
 
     @property
@@ -61,12 +61,12 @@ class Call(Way):
     def answers(self, given: Sequence[Given]) -> Iterator[Answer]:
         for each in given:
             call, start = self._loaded.node(each.number).call, self._loaded.start(each)
-            found = called(self._loaded.subject, each, lambda: call(dict(each.inputs), **start))  # noqa: B023  # called here
+            found = call_outcome(self._loaded.subject, each, lambda: call(dict(each.inputs), **start))  # noqa: B023  # called here
             yield Answer(each, found, each.done.outcome)
 
 
 class KeywordCall(Way):
-    """`node(…)` with keywords, every third time with one dict."""
+    """`node(…)` with keywords; one call in three has one dict."""
 
     name = "node"
 
@@ -98,22 +98,25 @@ class Map(Way):
         node = loaded.node(given[0].number)
         wanted = [loaded.subject.expect(each, each.inputs, now) for each in given]
         fine = [place for place, outcome in enumerate(wanted) if isinstance(outcome, Returned)]
-        results = self._mapped(node, [given[place] for place in fine], [wanted[place] for place in fine], now)
+        results = self._map_outcomes(node, [given[place] for place in fine], [wanted[place] for place in fine], now)
         for place, found in zip(fine, results, strict=True):
             yield Answer(given[place], found, wanted[place])
         for place, outcome in enumerate(wanted):
             if not isinstance(outcome, Returned):
                 places = [*fine[:1], place]
                 many, outcomes = [given[each] for each in places], [wanted[each] for each in places]
-                yield Answer(given[place], self._mapped(node, many, outcomes, now)[-1], outcome)
+                yield Answer(given[place], self._map_outcomes(node, many, outcomes, now)[-1], outcome)
 
-    def _mapped(
+    def _map_outcomes(
         self, node: Node, many: Sequence[Given], wanted: Sequence[Outcome], now: datetime | None
     ) -> list[Outcome]:
-        """Return an outcome for each; an exception is that of the inputs that its note names."""
+        """Run `map`, and return an outcome for each input.
+
+        An exception is that of the inputs that its note names.
+        """
         try:
             return [Returned(each) for each in node.map([dict(each.inputs) for each in many], now=now)]
-        except Told as error:
+        except RemoteException as error:
             for place in range(len(many)):
                 if _NOTE.format(place) in getattr(error, "__notes__", ()):
                     ended = outcome_of_info(self._loaded.subject, many[place], wanted[place], error.info)
@@ -156,11 +159,11 @@ class Start(Way):
             yield Answer(each, found, each.done.outcome)
 
 
-def called(subject: Subject, given: Given, call: Callable[[], Mapping[str, Any]]) -> Outcome:
-    """Return the outcome of a call that raises, with an exception of the right class."""
+def call_outcome(subject: Subject, given: Given, call: Callable[[], Mapping[str, Any]]) -> Outcome:
+    """Call, and return the outcome; an exception of the wrong class is an engine fault."""
     try:
         return Returned(call())
-    except Told as error:
+    except RemoteException as error:
         outcome = outcome_of_info(subject, given, given.done.outcome, error.info)
         is_refusal = KnownEnding(subject.compiled, outcome, {}).is_refusal
         expected = BY_KIND.get("refused" if is_refusal else outcome.kind, Stopped)

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, cast
 
 from vesper.api.explain import error_info
-from vesper.cli.verify.ways.node_calls import LoadedNode, called
+from vesper.cli.verify.ways.node_calls import LoadedNode, call_outcome
 from vesper.engines.compare import same_outcome
 from vesper.engines.direct_engine import DirectProgram, Plan, Route
 from vesper.engines.outcome import EngineFault, Outcome, Returned
@@ -57,10 +57,10 @@ class _Entry:
         self._faults: list[str] = []
         self.route: Route = program.route(
             self._lead,
-            self._slow,
+            self._call_planned,
             self._inspect,
             _ignore_hurry,
-            Slot.apart().flights,
+            Slot.unshared().flights,
             is_bare=False,
             deadline=_DEADLINE_SECONDS,
             most_bytes=_MAX_BYTES,
@@ -69,11 +69,11 @@ class _Entry:
         self.route.admit(1.0)
 
     def call(self, given: Given) -> Outcome:
-        """Return the outcome of one routed call; a difference that following finds is a fault."""
+        """Return the outcome of one routed call; a difference of the follower is an engine fault."""
         self._given, self._faults = given, []
         call = self.route.call_at if self._loaded.takes_now else self.route.call
         start = self._loaded.start(given)
-        found = called(self._loaded.subject, given, lambda: call(dict(given.inputs), **start))
+        found = call_outcome(self._loaded.subject, given, lambda: call(dict(given.inputs), **start))
         self.route.wait(_DEADLINE_SECONDS)
         agreed, *_, handed = self.route.drain()
         for each in handed:
@@ -94,7 +94,7 @@ class _Entry:
             return dict(outcome.value)
         raise error_info(self._loaded.subject.compiled, outcome, inputs).exception()
 
-    def _slow(self, plan: int, inputs: dict[str, Any], now: datetime | None = None) -> dict[str, Any]:
+    def _call_planned(self, plan: int, inputs: dict[str, Any], now: datetime | None = None) -> dict[str, Any]:
         """Carry out a call that the extension planned and leaves to Python."""
         assert self._given is not None
         wanted = self._given.done.outcome

@@ -79,7 +79,7 @@ class Tables(Way):
         try:
             answer = batch.run(_in_batches(pa, table, chance), options, now)
         except BatchError as error:
-            found = [_refused(outcome, str(error)) for outcome in wanted]
+            found = [_refused_outcome(outcome, str(error)) for outcome in wanted]
         else:
             found = self._rows(batch, answer, inputs, wanted)
         for each, outcome, expected in zip(given, found, wanted, strict=True):
@@ -151,14 +151,14 @@ class RowBatch(Batch):
 
     is_explained: bool = True
 
-    def told(self, raw: Any, given: Any) -> Words:
-        return self.words(outcome_of_raw(raw), given)
+    def explain_raw(self, raw: Any, given: Any) -> Words:
+        return self.describe_outcome(outcome_of_raw(raw), given)
 
-    def words(self, outcome: Outcome, given: Any) -> Words:
+    def describe_outcome(self, outcome: Outcome, given: Any) -> Words:
         """Return kind, code, place and message of an outcome; `given` is a row, or its JSON text."""
         if isinstance(outcome, ContractBroken) and not self.is_explained:
             return outcome.kind, outcome.phase, None, bare_json(self.compiled.node, outcome)
-        return Batch.explained(self, outcome, given)
+        return Batch.explain_outcome(self, outcome, given)
 
 
 def row_batch(batch: Batch, is_explained: bool) -> RowBatch:
@@ -166,7 +166,7 @@ def row_batch(batch: Batch, is_explained: bool) -> RowBatch:
 
 
 class RowReader:
-    """Compares rows of a result with outcomes."""
+    """A comparison of the rows of a result with outcomes."""
 
     def __init__(self, pa: Any, batch: RowBatch, schema: Any) -> None:
         self._pa = pa
@@ -176,7 +176,7 @@ class RowReader:
         self._columns = {name: (type_, schema.field(name).type) for name, type_ in columns.fields}
 
     def outcome(self, row: Mapping[str, Any], wanted: Outcome, given: Any) -> Outcome:
-        """Return the wanted outcome where the row has it, else what the row has."""
+        """Return the wanted outcome if the row has it, otherwise the outcome of the row."""
         error, outputs = row[_ERROR], {name: row[name] for name in self._columns}
         returned = to_outside(self._whole, wanted.value, columns=True) if isinstance(wanted, Returned) else {}
         if error is None:
@@ -191,7 +191,7 @@ class RowReader:
                 fits_column(self._pa, *types, returned[name]) for name, types in self._columns.items()
             )
             return wanted if is_misfit else EngineFault(f"the row ends with {error}")
-        words = self._batch.words(wanted, given)
+        words = self._batch.describe_outcome(wanted, given)
         is_same = tuple(error[name] for name in ("kind", "code", "where", "message")) == words
         return wanted if is_same else EngineFault(f"the row ends with {error}, and a call with {words}")
 
@@ -209,8 +209,11 @@ def _in_batches(pa: Any, table: Any, chance: random.Random) -> Any:
     return pa.Table.from_batches([batch.slice(0, cut), batch.slice(cut)], table.schema)
 
 
-def _refused(wanted: Outcome, message: str) -> Outcome:
-    """Return the wanted outcome of a row whose table was refused: a column is missing, or no input has it."""
+def _refused_outcome(wanted: Outcome, message: str) -> Outcome:
+    """Return the outcome of a row whose table was refused.
+
+    The wanted outcome, if it refuses a missing or unknown field; otherwise an engine fault.
+    """
     kinds = {ProblemKind.MISSING, ProblemKind.UNKNOWN}
     if isinstance(wanted, Failed) and any(each.kind in kinds for each in wanted.problems):
         return wanted

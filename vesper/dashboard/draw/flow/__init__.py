@@ -88,24 +88,24 @@ class _Drawer:
 
     # -- evidence ---------------------------------------------------------------------------------
 
-    def _of(self, way: Way | None) -> WayEvidence | None:
+    def _evidence_of(self, way: Way | None) -> WayEvidence | None:
         return None if self._evidence is None or way is None else self._evidence.of(way)
 
     def _classes(self, way: Way | None) -> str:
-        found = self._of(way)
+        found = self._evidence_of(way)
         state = "" if found is None else f" {found.state}"
         return f"{state} taken" if self._taken is not None and way in self._taken else state
 
     def _width(self, way: Way | None) -> float:
-        found = self._of(way)
+        found = self._evidence_of(way)
         return 1.5 if found is None else 1.25 + 7 * found.share
 
     # -- shapes -----------------------------------------------------------------------------------
 
     def _edge(self, edge: Edge) -> str:
-        found = self._of(edge.way)
+        found = self._evidence_of(edge.way)
         width = self._width(edge.way)
-        parts = [f'<path class="line" d="{_rounded(edge.points)}" stroke-width="{width:.2f}"/>']
+        parts = [f'<path class="line" d="{_rounded_line(edge.points)}" stroke-width="{width:.2f}"/>']
         if edge.has_arrow:
             parts.append(f'<path class="head" d="{_arrow(edge.points, 4 + width / 2)}"/>')
         words = [edge.label, "" if found is None or not edge.label else found.short]
@@ -115,11 +115,11 @@ class _Drawer:
             at = (x + 6, y - 5) if y == next_y else (x + 5 + width / 2, y + 13)
             parts.append(_text(label, *at, "label"))
         if found is not None:
-            parts.append(f"<title>{escape(_explained(found))}</title>")
+            parts.append(f"<title>{escape(_describe_evidence(found))}</title>")
         return f'<g class="edge {edge.kind}{self._classes(edge.way)}">{"".join(parts)}</g>'
 
     def _box(self, placed: Placed) -> str:
-        found = self._of(placed.way)
+        found = self._evidence_of(placed.way)
         size = (placed.left, placed.top, placed.width, placed.height)
         head = f'<path class="outline" d="{_outline(placed.kind, *size)}"/>'
         if len(placed.boxes) == 1 and not placed.boxes[0].rows:
@@ -130,7 +130,7 @@ class _Drawer:
         badge = ""
         if found is not None:
             at = (placed.left + _inset(placed.kind), placed.bottom - PADDING)
-            badge = f"{_text(found.text, *at, 'badge')}<title>{escape(_explained(found))}</title>"
+            badge = f"{_text(found.text, *at, 'badge')}<title>{escape(_describe_evidence(found))}</title>"
         return f'<g class="box {placed.kind}{self._classes(placed.way)}">{lines}{badge}</g>'
 
     def _link(self, placed: Placed, lines: tuple[TextLine, ...], head: str) -> str:
@@ -140,7 +140,7 @@ class _Drawer:
         for line in lines:
             y = placed.top + PADDING + LINE * placed.lines.index(line) + 12
             parts.append(_text(line.text, placed.left + _inset(placed.kind), y, line.style))
-            row = self._of(line.way)
+            row = self._evidence_of(line.way)
             if row is not None:
                 x = placed.left + placed.width - PADDING
                 parts.append(_text(row.short, x, y, f"badge count {row.state}"))
@@ -156,7 +156,7 @@ class _Drawer:
         return f'<a {shared} href="{escape(self._source)}#L{first.at}" aria-label="{text}">{inner}</a>'
 
 
-def _explained(found: WayEvidence) -> str:
+def _describe_evidence(found: WayEvidence) -> str:
     if found.state == "unseen":
         return "No compared run came here."
     paths = ", ".join(found.letters[:12]) + (" …" if len(found.letters) > 12 else "")
@@ -210,7 +210,7 @@ def _rectangle(x: float, y: float, w: float, h: float, radius: float) -> str:
     )
 
 
-def _rounded(points: tuple[Point, ...]) -> str:
+def _rounded_line(points: tuple[Point, ...]) -> str:
     """Return a line through points at right angles, with rounded corners."""
     parts = [f"M{points[0][0]:.0f} {points[0][1]:.0f}"]
     for before, at, after in zip(points, points[1:], points[2:], strict=False):

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from vesper.dashboard.draw.flow.parts import Box, Cycle, Fork, Handler, Part, Step
+from vesper.dashboard.draw.flow.parts import Box, Fork, Handler, LoopPart, Part, Step
 from vesper.engines.path import Point, points_of
 from vesper.migration.compare.paths import PathNote
 from vesper.migration.stores.overview import PathOverview
@@ -146,7 +146,7 @@ class _Walk:
                 return self._follow_step(box, number, in_loop)
             case Fork():
                 return self._follow_fork(part, number, in_loop)
-            case Cycle():
+            case LoopPart():
                 if part.point not in self._passed_over:
                     self.ways.add(("loop", number, 0))
                     self.block(part.parts, True)

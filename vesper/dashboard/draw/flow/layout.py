@@ -1,6 +1,6 @@
 """Positions of a flow's boxes and edges: the main way from top to bottom, alternatives and handlers to its right.
 
-A block is a column of boxes with one left edge. The parts behind a condition stand in a column to its right; ways that
+A block is a column of boxes with one left edge. The parts behind a condition are in a column to its right; ways that
 continue are led around everything below them and join the main way under their fork. A loop's round is indented, with
 the way back at its left. Straight runs of computations share one box, a line for each.
 """
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from vesper.dashboard.draw.flow.evidence import Way
-from vesper.dashboard.draw.flow.parts import Box, Cycle, Fork, Handler, Part, Step
+from vesper.dashboard.draw.flow.parts import Box, Fork, Handler, LoopPart, Part, Step
 
 CHARACTER, LINE, PADDING = 7.25, 17, 9
 """Sizes in pixels, of a monospaced font of 12 pixels."""
@@ -139,7 +139,7 @@ class _Placer:
         if tip.points[-1][1] >= top:
             self.layout.edges.append(replace(tip, points=(*tip.points, (left, top + ENTRY))))
         else:
-            self.layout.edges.append(replace(tip, points=_bent(tip.points, left + _SPINE, top)))
+            self.layout.edges.append(replace(tip, points=_bend(tip.points, left + _SPINE, top)))
 
     # -- parts ------------------------------------------------------------------------------------
 
@@ -170,8 +170,8 @@ class _Placer:
                 area = _Area([] if ends else [Edge((_below(placed),), way)], placed.bottom, placed.right)
             case Fork():
                 area = self._fork(part, left, top, tips)
-            case Cycle():
-                area = self._cycle(part, left, top, tips)
+            case LoopPart():
+                area = self._loop(part, left, top, tips)
         if part.handlers:
             if not isinstance(part, Step):
                 self.layout.frames.append((left - 6, top - 6, area.right + 6, area.bottom + 6))
@@ -214,7 +214,7 @@ class _Placer:
         bottom = max(rest.bottom, y - _GAP)
         bus = max(right, rest.right) + _BUS
         is_clear = rest.right + 8 < column + _SPINE or not fork.otherwise
-        led = [tip if tip.points[-1][1] == last and is_clear else _led_to(tip, bus) for tip in open_]
+        led = [tip if tip.points[-1][1] == last and is_clear else _lead_to(tip, bus) for tip in open_]
         if led != open_:
             open_, right = led, bus
         return _Area([*rest.tips, *open_], bottom, max(right, rest.right))
@@ -222,7 +222,7 @@ class _Placer:
     def _width(self, box: Box) -> float:
         return _Placer(self._label_width, self._badge_height).put(box, 0, 0, [], ("at", 0, 0)).width
 
-    def _cycle(self, cycle: Cycle, left: float, top: float, tips: list[Edge]) -> _Area:
+    def _loop(self, cycle: LoopPart, left: float, top: float, tips: list[Edge]) -> _Area:
         number = cycle.box.number
         assert number is not None
         head = self.put(cycle.box, left, top, tips, ("at", number, 0))
@@ -259,7 +259,7 @@ class _Placer:
             right = max(right, placed.right, area.right)
             open_ += [replace(tip, way=("resume", handler.number, 0)) for tip in area.tips if handler.resumes]
             y = max(placed.bottom, area.bottom) + _GAP
-        led = [tip if tip.points[-1][1] == y - _GAP else _led_to(tip, right + _BUS) for tip in open_]
+        led = [tip if tip.points[-1][1] == y - _GAP else _lead_to(tip, right + _BUS) for tip in open_]
         right += 0 if led == open_ else _BUS
         return _Area([*main.tips, *led], max(main.bottom, y - _GAP), right)
 
@@ -318,13 +318,13 @@ def _below(placed: Placed) -> Point:
     return placed.left + _SPINE, placed.bottom
 
 
-def _bent(points: tuple[Point, ...], x: float, y: float) -> tuple[Point, ...]:
+def _bend(points: tuple[Point, ...], x: float, y: float) -> tuple[Point, ...]:
     """Lead an edge down to a point, with a bend above it where it comes from the side."""
     last_x, _ = points[-1]
     return _without_repeats((*points, (last_x, y - _JOIN), (x, y - _JOIN), (x, y)))
 
 
-def _led_to(tip: Edge, bus: float) -> Edge:
+def _lead_to(tip: Edge, bus: float) -> Edge:
     """Lead an open edge to a vertical line at the right."""
     x, y = tip.points[-1]
     return replace(tip, points=(*tip.points, (x, y + 8), (bus, y + 8)))

@@ -61,7 +61,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Rung:
+class ForkArm:
     """A condition of a fork, and the parts behind it."""
 
     box: Box
@@ -77,13 +77,13 @@ class Fork:
 
     box: Box
     """Box of the first condition."""
-    rungs: tuple[Rung, ...]
+    rungs: tuple[ForkArm, ...]
     otherwise: tuple[Part, ...]
     handlers: tuple[Handler, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Cycle:
+class LoopPart:
     """A loop: its head and the parts of a round."""
 
     box: Box
@@ -93,7 +93,7 @@ class Cycle:
     handlers: tuple[Handler, ...] = ()
 
 
-Part: TypeAlias = Step | Fork | Cycle
+Part: TypeAlias = Step | Fork | LoopPart
 
 
 def parts_of(compiled: Compiled) -> tuple[Part, ...]:
@@ -155,20 +155,20 @@ class _Reader:
                 box = self._box(statement, number, "loop", statement.name, self._loop_text(statement))
                 point = next((each.index for each in (statement.over, statement.condition) if each is not None), -1)
                 body = self.block(statement.body)
-                return Cycle(box, body, point, self._read_handlers(statement))
+                return LoopPart(box, body, point, self._read_handlers(statement))
             case _:
                 return Step(self._simple(statement, number), self._read_handlers(statement))
 
     def _fork(self, branch: ir.Branch, number: int) -> Fork:
         is_named = not branch.name.startswith("_")
         is_requirement = branch.name.startswith("_validation") and guarded_by(branch) is not None
-        rungs: list[Rung] = []
+        rungs: list[ForkArm] = []
         for arm in branch.arms:
             title = branch.name if is_named and not rungs else ""
             box = self._box(branch, None if rungs else number, "condition", title, self._condition(arm.when), arm.when)
             value = self._value(arm.value) if is_named else ()
             yes = "no" if is_requirement else "yes"
-            rungs.append(Rung(box, arm.when.index, yes, (*self.block(arm.body), *value)))
+            rungs.append(ForkArm(box, arm.when.index, yes, (*self.block(arm.body), *value)))
         value = self._value(branch.otherwise_value) if is_named else ()
         otherwise = (*self.block(branch.otherwise), *value)
         return Fork(rungs[0].box, tuple(rungs), otherwise, self._read_handlers(branch))
@@ -283,7 +283,10 @@ class _Reader:
 
 
 def _own_expressions(statement: ir.Statement) -> frozenset[int]:
-    """Return the expressions whose failure ends a statement: without handlers, for a loop with its rounds."""
+    """Return the expressions whose failure ends a statement.
+
+    Handlers are left out, the rounds of a loop are included.
+    """
     if isinstance(statement, ir.Branch):
         return frozenset()
     own = statement if isinstance(statement, ir.Return | ir.Raise | ir.Require) else replace(statement, handlers=())

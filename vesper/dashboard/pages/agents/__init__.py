@@ -32,15 +32,15 @@ def read_agents(context: Context) -> Agents:
 
 def stop(context: Context, fields: Mapping[str, str]) -> Done:
     """Stop an agent, or all below a supervisor."""
-    return _changed(context, fields, stop_agents, "stopped")
+    return _change_agents(context, fields, stop_agents, "stopped")
 
 
 def start(context: Context, fields: Mapping[str, str]) -> Done:
     """Start an agent, or all below a supervisor, again."""
-    return _changed(context, fields, start_agents, "started")
+    return _change_agents(context, fields, start_agents, "started")
 
 
-def _changed(
+def _change_agents(
     context: Context, fields: Mapping[str, str], act: Callable[[Mailboxes, str, str, str], list[str]], done: str
 ) -> Done:
     address = fields.get("address", "")

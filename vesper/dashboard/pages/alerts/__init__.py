@@ -1,4 +1,4 @@
-"""Alerts: the rules that Vesper ships, with their state where the stores or the metrics tell it."""
+"""Alerts: the rules that Vesper ships, with their state according to the stores or the metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The state of each alert, from the stores and the metrics directory: what `/readyz` and `vesper status` know."""
+"""The state of each alert, from the stores and the metrics directory.
+
+`/readyz` and `vesper status` read these sources, too.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +83,7 @@ class _Check:
 
 
 class _Stores:
-    """The stores of one request, each read once; a problem of one is the finding of its alerts."""
+    """The stores of one request, each read once. Alerts report a problem of their store."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -113,17 +116,17 @@ def read_alerts(context: Context) -> list[Alert]:
 
 def _of_rule(rule: AlertRule, stores: _Stores) -> Alert:
     find, link = _RULES.get(rule.name, (None, None))
-    state, now = (AlertState.PROMETHEUS, "") if find is None else _found(find, stores)
+    state, now = (AlertState.PROMETHEUS, "") if find is None else _find_state(find, stores)
     what = re.sub(r"\{\{ \$(?:labels\.)?(\w+) \}\}", lambda found: found[1].upper(), rule.doc).replace("VALUE", "N")
     return Alert(rule.name, rule.severity, state, what, now, rule.action, link, rule.expression, rule.after)
 
 
 def _of_check(check: _Check, stores: _Stores) -> Alert:
-    state, now = _found(check.find, stores)
+    state, now = _find_state(check.find, stores)
     return Alert(check.name, check.severity, state, check.what, now, check.action, check.link, None, None)
 
 
-def _found(find: Callable[[_Stores], Finding], stores: _Stores) -> Finding:
+def _find_state(find: Callable[[_Stores], Finding], stores: _Stores) -> Finding:
     try:
         return find(stores)
     except Unavailable as problem:
@@ -132,11 +135,11 @@ def _found(find: Callable[[_Stores], Finding], stores: _Stores) -> Finding:
         return AlertState.UNKNOWN, printable(str(problem))
 
 
-def _if(found: bool, firing: str, quiet: str) -> Finding:
+def _alert_if(found: bool, firing: str, quiet: str) -> Finding:
     return (AlertState.FIRING, firing) if found else (AlertState.QUIET, quiet)
 
 
-def _named(names: Iterator[str]) -> str:
+def _join_names(names: Iterator[str]) -> str:
     listed = [printable(each) for each in names]
     return ", ".join(listed[:_MAX_NAMED]) + (
         f" and {len(listed) - _MAX_NAMED} more" if len(listed) > _MAX_NAMED else ""
@@ -149,15 +152,15 @@ def _named(names: Iterator[str]) -> str:
 def _divergences(stores: _Stores) -> Finding:
     nodes = [each for each in stores.overview.nodes if each.state is not None and each.state.open]
     count = sum(len(each.state.open) for each in nodes if each.state is not None)
-    named = _named(each.key.node for each in nodes)
-    return _if(bool(nodes), f"{number(count, 'open divergence')} of {named}", "no divergence is open")
+    named = _join_names(each.key.node for each in nodes)
+    return _alert_if(bool(nodes), f"{number(count, 'open divergence')} of {named}", "no divergence is open")
 
 
 def _in_doubt(stores: _Stores) -> Finding:
     found = stores.context.stores.journal.find(status=Status.IN_DOUBT, limit=MAX_COUNTED)
     more = " or more" if len(found) >= MAX_COUNTED else ""
-    named = _named(iter(dict.fromkeys(each.node_id for each in found)))
-    return _if(bool(found), f"{number(len(found), 'run')}{more} of {named}", "no run is in doubt")
+    named = _join_names(iter(dict.fromkeys(each.node_id for each in found)))
+    return _alert_if(bool(found), f"{number(len(found), 'run')}{more} of {named}", "no run is in doubt")
 
 
 def _journal_writable(stores: _Stores) -> Finding:
@@ -173,12 +176,14 @@ def _outboxes(stores: _Stores) -> Finding:
     ages = {each.labels[0]: _value(each) / 1_000 for each in stores.series(OUTBOX_AGE)}
     stuck = (f"{name} for {age:.0f} s" for name, age in ages.items() if age > STUCK_SECONDS)
     oldest = f"the oldest event has waited {max(ages.values(), default=0):.0f} s"
-    return _if(any(age > STUCK_SECONDS for age in ages.values()), _named(stuck), oldest)
+    return _alert_if(any(age > STUCK_SECONDS for age in ages.values()), _join_names(stuck), oldest)
 
 
 def _breakers(stores: _Stores) -> Finding:
     opened = [each for each in stores.series(BREAKER_STATE) if _value(each) == _OPEN_BREAKER]
-    return _if(bool(opened), _named(f"{each.labels[1]} of {each.labels[0]}" for each in opened), "no breaker is open")
+    return _alert_if(
+        bool(opened), _join_names(f"{each.labels[1]} of {each.labels[0]}" for each in opened), "no breaker is open"
+    )
 
 
 def _value(sample: Sample) -> float:
@@ -208,12 +213,14 @@ def _kill_switch(stores: _Stores) -> Finding:
 
 def _latches(stores: _Stores) -> Finding:
     held = [each for each in stores.overview.nodes if each.state is not None and each.state.latches]
-    return _if(bool(held), _named(each.key.node for each in held), "no node is latched")
+    return _alert_if(bool(held), _join_names(each.key.node for each in held), "no node is latched")
 
 
 def _unreadable(stores: _Stores) -> Finding:
     broken = [each for each in stores.overview.nodes if each.problem is not None]
-    return _if(bool(broken), _named(f"{each.key.node}: {each.problem}" for each in broken), "every node is readable")
+    return _alert_if(
+        bool(broken), _join_names(f"{each.key.node}: {each.problem}" for each in broken), "every node is readable"
+    )
 
 
 def _store_age(stores: _Stores) -> Finding:
@@ -221,24 +228,24 @@ def _store_age(stores: _Stores) -> Finding:
     if written is None:
         return AlertState.QUIET, "no process has reported yet"
     said = f"last report {ago_text(written, now_us)}"
-    return _if(now_us - written > _QUIET_STORE_US, said, said)
+    return _alert_if(now_us - written > _QUIET_STORE_US, said, said)
 
 
 def _store_warnings(stores: _Stores) -> Finding:
     unsent = unsent_findings(stores.context.stores)
     said = [*map(printable, (*stores.overview.warnings, *unsent))]
-    return _if(bool(said), "; ".join(said), "the store has no warning")
+    return _alert_if(bool(said), "; ".join(said), "the store has no warning")
 
 
 def _unfinished(stores: _Stores) -> Finding:
     found = stores.context.stores.journal.unfinished(MAX_COUNTED)
     more = " or more" if len(found) >= MAX_COUNTED else ""
-    return _if(bool(found), f"{number(len(found), 'run')}{more}", "no run is unfinished")
+    return _alert_if(bool(found), f"{number(len(found), 'run')}{more}", "no run is unfinished")
 
 
 def _journal_place(stores: _Stores) -> Finding:
     reason = stores.context.stores.journal.volatile_reason
-    return _if(reason is not None, printable(reason or ""), "its place survives a restart")
+    return _alert_if(reason is not None, printable(reason or ""), "its place survives a restart")
 
 
 _CHECKS: Final = (

@@ -1,4 +1,4 @@
-"""Divergences: the list, one divergence, and what a person does about it."""
+"""Divergences: the list, one divergence, and the actions of a person on it."""
 
 from __future__ import annotations
 

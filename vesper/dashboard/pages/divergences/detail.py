@@ -1,4 +1,4 @@
-"""One divergence: both sides, the inputs, the path, its effect on the mode, and what to do."""
+"""One divergence: both sides, the inputs, the path, its effect on the mode, and the remaining tasks."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def _history(lines: Sequence[Line], divergence: Divergence) -> tuple[HistoryLine
 
 
 def _todo(divergence: Divergence, is_sealed: bool, function: str | None, is_latched: bool) -> list[str]:
-    """Return what is left to do, in order."""
+    """Return the remaining tasks of a person, in order."""
     if divergence.status == "closed":
         return ["Nothing: it opens again if it occurs again."]
     name = printable(divergence.fingerprint)

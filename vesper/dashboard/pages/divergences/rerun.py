@@ -1,4 +1,4 @@
-"""Both engines once more on a stored execution: their steps beside each other up to the first difference."""
+"""A rerun of both engines on a stored execution: their steps up to the first difference."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def rerun(context: Context, opened: OpenStore, found: StoredDivergence, transcri
         if is_sensitive(compiled):
             return Rerun("The node is sensitive: its values are not shown.")
         programs = [
-            _load(_Wanted(compiled.semantic_hash, registry.PAIR[name], compiled)) for name in divergence.engines
+            _load(_LoadKey(compiled.semantic_hash, registry.PAIR[name], compiled)) for name in divergence.engines
         ]
         comparator = Comparator(compiled, opened.migration.of(divergence.node).tolerances)
     except Problem as problem:
@@ -104,14 +104,14 @@ def _request_rows(leader: Done, follower: Done) -> Iterator[AnswerRow]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _LoadKey:
     semantic_hash: str
     engine: Engine
     compiled: Compiled = field(compare=False)
 
 
 @lru_cache(maxsize=16)
-def _load(wanted: _Wanted) -> Program:
+def _load(wanted: _LoadKey) -> Program:
     """Load a node once for all views of its divergences: generating Python takes longer than a page may."""
     return wanted.engine.load(wanted.compiled)
 
@@ -119,7 +119,10 @@ def _load(wanted: _Wanted) -> Program:
 def _step_rows(
     compiled: Compiled, names: dict[int, str], leader: Done, follower: Done
 ) -> tuple[tuple[StepRow, ...], int]:
-    """Return the steps up to the first difference, the outcomes where no step differs, and the number left out."""
+    """Return the rows up to the first difference, and the number of rows left out.
+
+    Without a differing step, the last row compares the outcomes.
+    """
     first, conditions = mark_of(leader, follower), guards(compiled.node)
     pairs = list(zip_longest(leader.marks, follower.marks))[: None if first is None else first + 1]
     left_out = max(0, len(pairs) - _MAX_ROWS)

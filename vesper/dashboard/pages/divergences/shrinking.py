@@ -93,7 +93,7 @@ class ShrinkJobs:
             job = self._jobs.get((node, fingerprint))
         if job is None or not job.is_running:
             return job
-        return replace(job, elapsed_seconds=_elapsed(job))
+        return replace(job, elapsed_seconds=_elapsed_seconds(job))
 
     def _run(self, key: tuple[str, str], work: Callable[[Callable[[int, int], None]], Shrunk]) -> None:
         try:
@@ -110,7 +110,7 @@ class ShrinkJobs:
     def _update(self, key: tuple[str, str], **changes: object) -> None:
         with self._lock:
             job = self._jobs[key]
-            self._jobs[key] = replace(job, elapsed_seconds=_elapsed(job), **changes)  # type: ignore[arg-type]  # by name
+            self._jobs[key] = replace(job, elapsed_seconds=_elapsed_seconds(job), **changes)  # type: ignore[arg-type]  # by name
 
 
 _JOBS: WeakKeyDictionary[Stores, ShrinkJobs] = WeakKeyDictionary()
@@ -123,7 +123,7 @@ def jobs_of(stores: Stores) -> ShrinkJobs:
         return _JOBS.setdefault(stores, ShrinkJobs())
 
 
-def _elapsed(job: ShrinkProgress) -> float:
+def _elapsed_seconds(job: ShrinkProgress) -> float:
     return max(0.0, time.time() - job.started_us / 1e6)
 
 
@@ -135,7 +135,7 @@ def start_shrinking(context: Context, fields: Mapping[str, str]) -> Done:
     _check_shrinkable(found)
     _, compiled = unchanged_node(context, found)
     if is_sensitive(compiled):
-        raise _sealed(found)
+        raise _sealed_refusal(found)
     try:
         programs = {name: engine.load(compiled) for name, engine in registry.PAIR.items()}
         comparator = Comparator(compiled, opened.migration.of(divergence.node).tolerances)
@@ -159,7 +159,7 @@ def read_shrinking(context: Context) -> ShrinkProgress:
 
 
 def _check_shrinkable(found: StoredDivergence) -> None:
-    """Refuse what no page can shrink, with the command that can."""
+    """Refuse a divergence that no page can shrink, and name the command that can."""
     divergence = found.divergence
     if divergence.kind == "noise":
         raise Refused("an engine differs from itself here, now and then: no case shows that again", "Close it.")
@@ -171,10 +171,10 @@ def _check_shrinkable(found: StoredDivergence) -> None:
             f"Where that is harmless: `{command}`.",
         )
     if all(each.inputs is None for each in divergence.exemplars):
-        raise _sealed(found)
+        raise _sealed_refusal(found)
 
 
-def _sealed(found: StoredDivergence) -> Refused:
+def _sealed_refusal(found: StoredDivergence) -> Refused:
     command = f"vesper divergences shrink {found.divergence.fingerprint} --reveal"
     return Refused("no inputs are stored with it: the node is sensitive, or they are too large", f"Use `{command}`.")
 

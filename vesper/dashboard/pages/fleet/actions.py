@@ -1,4 +1,4 @@
-"""Orders of an operator: the same as `vesper migrate promote|demote|pin|unpin|kill|resume`, with the same texts."""
+"""Orders of an operator: those of `vesper migrate promote|demote|pin|unpin|kill|resume`, with equal texts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vesper.migration.control.state import MAX_PIN_US, PinTo, Unpin
 from vesper.migration.router import orders
 from vesper.migration.router.orders import Answer
 from vesper.migration.stores.configured import OpenStore
-from vesper.migration.stores.overview import newest, read_node
+from vesper.migration.stores.overview import newest_epochs, read_node
 from vesper.migration.stores.store import NodeKey, keys_of
 from vesper.values.model import printable
 
@@ -35,7 +35,7 @@ def find_node_key(opened: OpenStore, node: str, epoch: str | None) -> NodeKey:
     """Return the node in this epoch, by default in the one written last. Raises `NotFound`."""
     keys = find_node_keys(opened, node)
     if epoch is None:
-        return newest(read_node(opened.store, key, opened.settings) for key in keys)[0].key
+        return newest_epochs(read_node(opened.store, key, opened.settings) for key in keys)[0].key
     if NodeKey(node, epoch) not in keys:
         raise NotFound(f"{printable(node)} has no epoch `{printable(epoch[:80])}`", "Its page lists its epochs.")
     return NodeKey(node, epoch)

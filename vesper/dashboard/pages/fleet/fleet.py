@@ -134,7 +134,7 @@ def read_fleet(context: Context) -> FleetPage:
         durations = None
         notes = [*notes, f"times are not from the metrics of the service: {problem}"]
     return FleetPage(
-        rows=[_with_times(row, opened, states.get(row.node), durations) for row in shown],
+        rows=[_complete_row(row, opened, states.get(row.node), durations) for row in shown],
         paging=context.paging(first + PAGE_ROWS < len(chosen), len(chosen)),
         modes=[ModeTotal(each, totals.nodes[each], totals.requests[each]) for each in LADDER],
         nodes=len(rows),
@@ -172,7 +172,7 @@ def _read_store(stores: Stores) -> tuple[OpenStore | None, Overview, list[str]]:
 
 
 def read_doubts(stores: Stores, node: str | None = None) -> tuple[Counter[str], list[str]]:
-    """Return the runs in doubt by node, of all nodes or one, and notes about those that cannot be counted."""
+    """Count the runs in doubt by node, of all nodes or one, with notes about uncounted runs."""
     try:
         found = stores.journal.find(status=Status.IN_DOUBT, node=node, limit=MAX_DOUBTS)
     except Unavailable:
@@ -257,10 +257,10 @@ def _bound(state: NodeState) -> float:
     return 1.0 if state.is_complete else lower_bound(state.clean + state.divergences, state.divergences)
 
 
-def _with_times(
+def _complete_row(
     row: FleetRow, opened: OpenStore | None, each: NodeOverview | None, durations: Durations | None
 ) -> FleetRow:
-    """Add what only a row of the page shows."""
+    """Add the facts that are read only for rows of the shown page."""
     if durations is not None:
         python, direct = (durations.get((row.node, engine)) for engine in (Engine.PYTHON, Engine.DIRECT))
         row = replace(row, python=python, direct=direct)

@@ -94,7 +94,7 @@ class _Step:
 
 
 def read_milestones(context: Context) -> MilestonesPage:
-    """Derive all from the histories, the states and the counted requests, each read once."""
+    """Read histories, states and counted requests once each, and derive the milestones from them."""
     opened = open_configured(context.stores)
     overview = read_overview(opened.store, opened.settings)
     steps = sorted(_steps(opened, overview, context.now_us), key=lambda each: each.at_us)
@@ -204,15 +204,21 @@ def _milestones(
     canary = sum(totals.nodes[mode] for mode in LADDER[Mode.CANARY_DIRECT.level :])
     direct = totals.nodes[Mode.DIRECT_ONLY]
     wanted = -(-nodes * 4 // 5)
-    past_canary = _first(series, lambda counts: sum(counts[Mode.CANARY_DIRECT.level :]) >= CANARY_NODES)
-    in_production = _first(series, lambda counts: counts[-1] >= PRODUCTION_NODES)
-    mostly_direct = _first(series, lambda counts: counts[-1] >= NODES_SHARE * sum(counts) > 0)
+    past_canary = _first_time(series, lambda counts: sum(counts[Mode.CANARY_DIRECT.level :]) >= CANARY_NODES)
+    in_production = _first_time(series, lambda counts: counts[-1] >= PRODUCTION_NODES)
+    mostly_direct = _first_time(series, lambda counts: counts[-1] >= NODES_SHARE * sum(counts) > 0)
     return [
         _agreement(overview, steps, now_us),
-        _nodes("10 nodes in the canary or past it", canary, CANARY_NODES, "canary_direct or above", past_canary),
-        _nodes("20 nodes in production on the direct engine", direct, PRODUCTION_NODES, "direct_only", in_production),
+        _node_milestone(
+            "10 nodes in the canary or past it", canary, CANARY_NODES, "canary_direct or above", past_canary
+        ),
+        _node_milestone(
+            "20 nodes in production on the direct engine", direct, PRODUCTION_NODES, "direct_only", in_production
+        ),
         _traffic(hours, now_us),
-        _nodes("80 % of nodes on the direct engine", direct, max(1, wanted), "direct_only", mostly_direct, of=nodes),
+        _node_milestone(
+            "80 % of nodes on the direct engine", direct, max(1, wanted), "direct_only", mostly_direct, of=nodes
+        ),
     ]
 
 
@@ -252,7 +258,9 @@ def _first_agreement(steps: Sequence[_Step]) -> int | None:
     return None
 
 
-def _nodes(goal: str, count: int, wanted: int, where: str, reached_us: int | None, of: int | None = None) -> Milestone:
+def _node_milestone(
+    goal: str, count: int, wanted: int, where: str, reached_us: int | None, of: int | None = None
+) -> Milestone:
     now = f"{number(count, 'node')} in {where}" + ("" if of is None else f" of {of:,}")
     is_reached = count >= wanted and of != 0
     missing = "" if is_reached else f"{number(max(1, wanted - count), 'more node')} in {where}"
@@ -281,5 +289,5 @@ def _direct_share(hours: Mapping[int, Counter[str]], end: int) -> float | None:
     return direct / total if total else None
 
 
-def _first(series: Sequence[ModesAt], holds: Callable[[Sequence[int]], bool]) -> int | None:
+def _first_time(series: Sequence[ModesAt], holds: Callable[[Sequence[int]], bool]) -> int | None:
     return next((each.at_us for each in series if holds(each.counts)), None)

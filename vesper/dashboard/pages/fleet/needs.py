@@ -1,4 +1,4 @@
-"""Reasons why a node needs a person: a sentence, and what to do."""
+"""Reasons why a node needs a person, each with a remedy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vesper.values.model import printable
 
 
 class NeedKind(Enum):
-    """Reasons, the most urgent first."""
+    """Kinds of reasons why a node needs a person, the most urgent first."""
 
     UNREADABLE = "unreadable state"
     IN_DOUBT = "in doubt"

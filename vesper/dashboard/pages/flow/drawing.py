@@ -80,7 +80,7 @@ class FlowPage:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _NodeEvidence:
     """The evidence of a node in the epoch of its file."""
 
     opened: OpenStore
@@ -123,7 +123,7 @@ def read_flow(context: Context) -> FlowPage:
     )
 
 
-def _find_evidence(context: Context, compiled: Compiled) -> tuple[_Found | None, str | None]:
+def _find_evidence(context: Context, compiled: Compiled) -> tuple[_NodeEvidence | None, str | None]:
     """Return the evidence in the epoch of the file, or why there is none."""
     node = compiled.node.node_id
     try:
@@ -144,11 +144,11 @@ def _find_evidence(context: Context, compiled: Compiled) -> tuple[_Found | None,
         open_: dict[str, tuple[str, ...]] = {}
         for divergence in open_divergences(opened.store, each.state):
             open_[divergence.path] = (*open_.get(divergence.path, ()), divergence.fingerprint)
-        return _Found(opened, each.key, read_paths(opened.store, each.state), points, open_), None
+        return _NodeEvidence(opened, each.key, read_paths(opened.store, each.state), points, open_), None
     return None, printable(why)
 
 
-def _row(path: PathOverview, compiled: Compiled, found: _Found, is_selected: bool) -> PathRow:
+def _row(path: PathOverview, compiled: Compiled, found: _NodeEvidence, is_selected: bool) -> PathRow:
     words = ["its description cannot be read"] if path.note is None else path_words(path.note, compiled, found.points)
     return PathRow(
         path.letter,
@@ -163,7 +163,7 @@ def _row(path: PathOverview, compiled: Compiled, found: _Found, is_selected: boo
     )
 
 
-def _exemplar(found: _Found, path: PathOverview) -> Exemplar | None:
+def _exemplar(found: _NodeEvidence, path: PathOverview) -> Exemplar | None:
     """Return a kept execution of a path. Nothing is kept of a node with sensitive values."""
     kept = transcripts_of(found.opened.store, found.key, path.name)
     if not kept:

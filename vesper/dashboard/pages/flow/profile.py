@@ -1,4 +1,7 @@
-"""Tab Profile of a node: time of each step on both engines, on the answers of a trace or a case."""
+"""Tab Profile of a node: the time of each step on both engines.
+
+Requests are answered by a trace or a case.
+"""
 
 from __future__ import annotations
 
@@ -63,11 +66,11 @@ class ProfilePage:
 
 
 def read_profile(context: Context) -> ProfilePage:
-    """Return what can be timed, and the times if they are asked for."""
+    """Return the cases and recorded runs that can be timed, and the times if requested."""
     compiled = compiled_node(context)
     node = compiled.node.node_id
     cases = tuple(each.name for each in compiled.cases)
-    recorded = _recorded(context, node)
+    recorded = _read_recorded(context, node)
     case, trace = context.text("case"), context.text("trace")
     if case is None and trace is None:
         trace = recorded[0].id if recorded else None
@@ -102,7 +105,7 @@ def read_profile(context: Context) -> ProfilePage:
     return ProfilePage(node, cases, recorded, subject, tuple(engines), steps, total, " ".join(notes))
 
 
-def _recorded(context: Context, node: str) -> tuple[Recorded, ...]:
+def _read_recorded(context: Context, node: str) -> tuple[Recorded, ...]:
     """Return the newest traces and runs of the node; none where nothing is recorded yet."""
     try:
         listed = context.stores.traces.listed(Filters((node,)), _MAX_TRACES)

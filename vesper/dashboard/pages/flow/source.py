@@ -67,7 +67,7 @@ def read_source(context: Context) -> SourcePage:
         compiled.node.node_id,
         compiled.path,
         compiled.semantic_hash,
-        _lines(text, _source_colors(text), _filled(text, to_python)),
+        _lines(text, _source_colors(text), _extend_links(text, to_python)),
         _lines(python, _python_colors(python), {line: [of_node] for line, of_node in to_source.items()}),
         compiled.ir.decode() if len(compiled.ir) <= _MAX_IR_BYTES else None,
         len(compiled.ir),
@@ -97,8 +97,11 @@ def python_lines(text: str) -> dict[int, int]:
     return found | {int(line): int(of_node) for line, of_node in _ENTRY.findall(lines)}
 
 
-def _filled(text: str, known: dict[int, list[int]]) -> dict[int, list[int]]:
-    """Return the links of the node's lines; lines of a step without their own have those of the line above."""
+def _extend_links(text: str, known: dict[int, list[int]]) -> dict[int, list[int]]:
+    """Return the links of the node's lines.
+
+    A line without its own links has those of the line above, within a section.
+    """
     found: dict[int, list[int]] = {}
     last: list[int] = []
     for number, line in enumerate(text.splitlines(), 1):

@@ -1,4 +1,4 @@
-"""Journal: what is in doubt, unfinished runs, one run with its entries; resolve and recover."""
+"""Journal: runs in doubt, unfinished runs, one run with its entries; resolve and recover."""
 
 from __future__ import annotations
 

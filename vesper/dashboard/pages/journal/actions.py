@@ -14,7 +14,7 @@ from vesper.dashboard.pages.journal.run import find_run
 from vesper.effects.settings import ConfigError
 from vesper.host.finishing import check_can_finish, outcome_text, quiet_host, recover_all, resume_execution
 from vesper.host.host import Host
-from vesper.host.recovery.resolving import Given, left_out_text, resolve
+from vesper.host.recovery.resolving import StatedOutcome, left_out_text, resolve
 from vesper.journal.audit import audit_change
 from vesper.journal.journal import JournalError, NotTaken
 from vesper.values.model import printable
@@ -24,20 +24,20 @@ _LOOK_AGAIN = "Nothing was changed. Load the page of the run again: another pers
 
 def resolve_happened(context: Context, fields: Mapping[str, str]) -> Done:
     """Record that the effect was performed, with the result of the form; then finish the run."""
-    return _resolve(context, fields, Given(result=_field(fields, "result")))
+    return _resolve(context, fields, StatedOutcome(result=_field(fields, "result")))
 
 
 def resolve_failed(context: Context, fields: Mapping[str, str]) -> Done:
     """Record that the effect failed with the code of the form; then finish the run."""
-    return _resolve(context, fields, Given(failed=_field(fields, "code").strip()))
+    return _resolve(context, fields, StatedOutcome(failed=_field(fields, "code").strip()))
 
 
 def resolve_undone(context: Context, fields: Mapping[str, str]) -> Done:
     """Record that the effect was not performed; then perform it and finish the run."""
-    return _resolve(context, fields, Given())
+    return _resolve(context, fields, StatedOutcome())
 
 
-def _resolve(context: Context, fields: Mapping[str, str], given: Given) -> Done:
+def _resolve(context: Context, fields: Mapping[str, str], given: StatedOutcome) -> Done:
     step, by = _field(fields, "step"), context.caller.name
     location = filled("/journal/{execution}", context.path)
     recorded = find_run(context)

@@ -1,4 +1,4 @@
-"""A step in doubt as pages show it: what was asked, by which process, and what can be said of it."""
+"""A step in doubt as pages show it: its request, its process, and the known facts."""
 
 from __future__ import annotations
 
@@ -99,7 +99,10 @@ def _lines(values: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def _holder(recorded: Recorded, intent: Entry | None) -> str:
-    """Return the owner of the run at its request: the next HANDOFF names it, else the run still has it."""
+    """Return the owner of the run at its request.
+
+    The next HANDOFF names it; without one the present owner made the request.
+    """
     is_later = False
     for each in recorded.entries:
         is_later |= each.entry is intent

@@ -1,4 +1,4 @@
-"""The journal at a glance."""
+"""The overview of the journal."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def read_overview(context: Context) -> JournalOverview:
             doubts += doubt_views(journal, journal.read(each.execution))
         except JournalError as problem:
             problems.append(printable(str(problem)))
-    left = _still(journal, unfinished[:_MAX_UNFINISHED])
+    left = _drop_ended(journal, unfinished[:_MAX_UNFINISHED])
     newest = journal.find(limit=_NEWEST)  # of all nodes: the journal sorts those of one
     counts = Counter(_state(each) for each in newest)
     return JournalOverview(
@@ -101,7 +101,7 @@ def read_overview(context: Context) -> JournalOverview:
     )
 
 
-def _still(journal: Journal, summaries: Sequence[Summary]) -> list[Summary]:
+def _drop_ended(journal: Journal, summaries: Sequence[Summary]) -> list[Summary]:
     """Leave out runs that were taken over or ended after they were found."""
     found = []
     for each in summaries:

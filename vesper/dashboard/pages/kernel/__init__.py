@@ -31,7 +31,10 @@ class KernelView:
 
 
 def read_kernel(context: Context) -> KernelView:
-    """Ask the kernel; one that cannot be reached is a notice of the page, not a failure."""
+    """Read the state of the kernel.
+
+    A kernel that cannot be reached is a notice of the page, not a failure.
+    """
     try:
         client = client_of(context.stores)
         try:

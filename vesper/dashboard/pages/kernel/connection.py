@@ -1,4 +1,4 @@
-"""The client of the configured kernel, and why there may be none."""
+"""The client of the configured kernel, and the reasons for its absence."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _REMEDIES = {
 
 
 class Absence(Unavailable):
-    """No kernel can be asked."""
+    """There is no client, or no kernel that it can reach."""
 
     def __init__(self, why: str, remedy: str, address: str = "") -> None:
         super().__init__("the kernel", why, remedy)
@@ -35,14 +35,14 @@ class Absence(Unavailable):
 
     @classmethod
     def of(cls, config: Config, problem: KernelError) -> Absence:
-        """Return what an error of the kernel means for a page."""
+        """Return the absence for an error of the kernel, with a remedy."""
         address = address_of(config.kernel)
         remedy = _REMEDIES.get(problem.code, "`vesper kernel status` asks the kernel, too.")
         return cls(f"{problem.code}: {printable(problem.message)}", remedy, address)
 
 
 def address_of(settings: KernelSettings) -> str:
-    """Return where a client reaches the kernel."""
+    """Return the address at which a client reaches the kernel."""
     host = _UNSPECIFIED.get(settings.host, settings.host)
     return f"{f'[{host}]' if ':' in host else host}:{settings.port}"
 

@@ -103,7 +103,7 @@ class KernelState:
 
 
 def read_state(client: Client) -> KernelState:
-    """Ask for everything that the page shows. Raises `KernelError`."""
+    """Read all data of the page from the kernel. Raises `KernelError`."""
     from vesper.kernel import v1
 
     status = client.get_system_status(v1.GetSystemStatusRequest())
@@ -117,7 +117,7 @@ def read_state(client: Client) -> KernelState:
         status.live_sessions,
         status.last_sequence,
         status.draining,
-        tuple(map(_process, _latest(client, status.last_sequence))),
+        tuple(map(_process, _latest_processes(client, status.last_sequence))),
         status.pending_interrupts,
         tuple(map(_interrupt, interrupts)),
         tuple(map(_service, services)),
@@ -128,7 +128,7 @@ def read_state(client: Client) -> KernelState:
     )
 
 
-def _latest(client: Client, last: int) -> list[v1.Process]:
+def _latest_processes(client: Client, last: int) -> list[v1.Process]:
     """Return the newest processes of the last changes; the kernel lists from the oldest."""
     from vesper.kernel import v1
 

@@ -160,7 +160,7 @@ def read_node_page(context: Context) -> NodePage:
         note,
         needs_of(node, state, problem, highest, doubts[node]),
         None if opened is None else read_kill_switch(opened.store),
-        _settings(stores.config.migrating(), node),
+        _settings(stores.config.migration_settings(), node),
         _versions(node, known),
         None if compiled is None else read_contracts(stores, compiled),
         routed,

@@ -171,7 +171,7 @@ class SteppingSession:
         self.messages = tuple(line for line in told if "start with --answer" not in line)  # the page has a form
 
     def allow(self, seconds: float) -> None:
-        """Give the next evaluations of breakpoints and watches this time in all."""
+        """Limit the total time of the next evaluations of breakpoints and watches."""
         self._deadline = time.monotonic() + seconds
 
     def _question_limits(self) -> Limits:
@@ -184,7 +184,7 @@ class SteppingSession:
 
     @property
     def unanswered(self) -> Request | None:
-        """The request at which the run stands, where neither the record nor the caller has its answer."""
+        """The pending request at this position; None if it has a recorded or given answer."""
         session = self.commands.sessions[0]
         request = session.leader.waits_for
         if request is None or session.position.stop < len(session.leader.stops) - 1:
@@ -212,7 +212,7 @@ class SteppingSession:
         else:
             step = find_step(trace, target)
             changes = [read_change(trace, compiled, step, each) for each in split_changes(text)]
-        with self._restored(replay):
+        with self._restore_on_rejection(replay):
             for each in changes:
                 replay.change(each)
             self._rerun()
@@ -224,12 +224,12 @@ class SteppingSession:
             raise ChangeRejected("no request waits for an answer")
         path = self.pending.path
         found = read_answer(replay.prepare(None).compiled, path, text.strip().removeprefix("response "))
-        with self._restored(replay):
+        with self._restore_on_rejection(replay):
             replay.answers = {**replay.answers, path: found}
             self._rerun()
 
     @contextmanager
-    def _restored(self, replay: Replay) -> Iterator[None]:
+    def _restore_on_rejection(self, replay: Replay) -> Iterator[None]:
         """Restore changes, answers and their run where the new run is rejected."""
         before = (replay.changes, replay.answers, replay.forked, replay.fork_of, self.pending, self.fix)
         try:
@@ -279,7 +279,7 @@ class SteppingSession:
         return () if self.replay is None else tuple(printable(str(each)) for each in self.replay.changes)
 
     def differences(self) -> tuple[Difference, ...]:
-        """Return how the changed run differs from the recorded one."""
+        """Return the differences between the changed run and the recorded one."""
         return () if self.replay is None or not self.is_changed else tuple(self.replay.difference(reveals=False))
 
     # -- the fix ----------------------------------------------------------------------------------

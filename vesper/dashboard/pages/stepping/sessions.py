@@ -25,7 +25,7 @@ WAIT_SECONDS: Final = 2.0
 
 
 class Sessions:
-    """Sessions by key. One that is idle ends; a full table gives up the caller's own oldest."""
+    """Sessions by key. An idle one ends; beyond the maximum the caller's oldest is dropped."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

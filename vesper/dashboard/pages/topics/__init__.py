@@ -41,14 +41,14 @@ class GroupView:
 def read_topics(context: Context) -> Topics:
     """Read the groups of the configured topics."""
     with _open_host(context) as host:
-        return Topics(tuple(overview(host, _declared(context))))
+        return Topics(tuple(overview(host, _find_handlers(context))))
 
 
 def read_group(context: Context) -> GroupView:
     """Read the group of the path. Raises `NotFound`."""
     topic, group = context.path["topic"], context.path["group"]
     with _open_host(context) as host:
-        for line in overview(host, [each for each in _declared(context) if each[1].topic == topic]):
+        for line in overview(host, [each for each in _find_handlers(context) if each[1].topic == topic]):
             if (line.topic, line.group) == (topic, group):
                 letters = TopicRecords(host).letters(topic, group, _LETTERS_SHOWN)
                 return GroupView(line, tuple(each.masked() for each in letters))
@@ -106,7 +106,7 @@ def _letter(context: Context, host: Host, fields: Mapping[str, str]) -> Letter:
     raise Refused("there is no such dead letter", _LOOK_AGAIN)
 
 
-def _declared(context: Context) -> Iterator[tuple[str, EventsField]]:
+def _find_handlers(context: Context) -> Iterator[tuple[str, EventsField]]:
     """Yield the event handlers of the project; `vesper check` reports those with errors."""
     nodes = context.stores.nodes
     for node, path in nodes.paths().items():

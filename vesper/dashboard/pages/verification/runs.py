@@ -139,7 +139,7 @@ def _nodes(context: Context, runs: Sequence[VerifyRun]) -> list[CoveredNode]:
 
 
 def _rank(node: CoveredNode) -> int:
-    """Order failed nodes before changed ones, those before never verified ones, and these before the others."""
+    """Return the sort key of a node: failed, changed, never verified, then the others."""
     if node.at_us is None:
         return 2
     return 0 if not node.passed else 1 if node.is_changed else 3

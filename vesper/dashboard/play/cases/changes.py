@@ -42,7 +42,7 @@ def add_case(text: str, compiled: Compiled, trace: Trace, name: str) -> str:
 
 
 def remove_case(text: str, name: str) -> str:
-    """Return the text without a case. Without any case, the list goes too."""
+    """Return the text without a case. The list is removed with its last case."""
     tree = _root(text)
     testing = entry_of(tree, "testing")
     cases, at, _ = _find(testing, name)

@@ -1,4 +1,4 @@
-"""The cases of a text: their inputs, and whether both engines meet what they expect."""
+"""The cases of a text: their inputs, and whether both engines meet their expectations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from vesper.api.input_conversion import Plain
 from vesper.api.json_calls import outcome_json
 from vesper.compiler import Compiled
-from vesper.dashboard.play.run import ENGINE_LABELS, MAX_SECONDS, turn
+from vesper.dashboard.play.run import ENGINE_LABELS, MAX_SECONDS, run_slot
 from vesper.engines.engine import Limits
 from vesper.engines.registry import PAIR
 from vesper.language.check.cases import Case
@@ -54,7 +54,7 @@ def list_cases(compiled: Compiled) -> CaseList:
     """Run the cases on both engines, as `vesper test --engine both` does."""
     limits, rows = Limits(seconds=MAX_SECONDS), []
     tester = NodeTester(compiled, PAIR)
-    with turn():
+    with run_slot():
         deadline = time.monotonic() + LIST_SECONDS
         for case in compiled.cases[:MAX_CASES]:
             if time.monotonic() >= deadline:

@@ -165,7 +165,7 @@ def check_inputs(compiled: Compiled, inputs: object) -> Checked:
     """Return the problems of inputs by their place in the form, and the command that runs the node with them."""
     node = compiled.node
     given = inputs_of_json(node.inputs, json.dumps(inputs))
-    problems = given.refused or tuple(map(given.told, accept_inputs(node.declared_inputs, given.inputs)[1]))
+    problems = given.refused or tuple(map(given.caller_problem, accept_inputs(node.declared_inputs, given.inputs)[1]))
     described = describe_problems(node, problems[:_MAX_SHOWN_PROBLEMS], given.inputs, given.source)
     found = tuple(FieldProblem(each.path, _PLACE.sub("", each.message)) for each in described)
     return Checked(found, _command(compiled, inputs if isinstance(inputs, dict) else {}))
@@ -188,7 +188,7 @@ def draw_inputs(compiled: Compiled, seed: int) -> dict[str, Any]:
     best: tuple[int, dict[str, object]] | None = None
     for _ in range(MAX_DRAWS):
         drawn = generator.draw()
-        for inputs in (_readable(drawn), drawn):
+        for inputs in (_replace_texts(drawn), drawn):
             values = generator.solver.read(inputs)
             if values is None or not generator.solver.meets(values):
                 continue
@@ -202,14 +202,14 @@ def draw_inputs(compiled: Compiled, seed: int) -> dict[str, Any]:
     return of_caller(node.inputs, best[1])
 
 
-def _readable(value: Any) -> Any:
-    """Return drawn inputs with a word in the place of each text that tests edges rather than shows an example."""
+def _replace_texts(value: Any) -> Any:
+    """Replace texts of drawn inputs that show no plain word by an example word."""
     match value:
         case str():
             return value if _READABLE.fullmatch(value) else "abc"
         case dict():
-            return {_readable(key): _readable(each) for key, each in value.items()}
+            return {_replace_texts(key): _replace_texts(each) for key, each in value.items()}
         case list():
-            return [_readable(each) for each in value]
+            return [_replace_texts(each) for each in value]
         case _:
             return value

@@ -1,4 +1,4 @@
-"""Changes of a decision table as edits of its text: what does not change keeps its bytes.
+"""Changes of a decision table as edits of its text: unchanged parts keep their bytes.
 
 Each change is proved before it is returned: the new text is read again, and its tree must be the old one with this
 change and no other. A table whose columns are aligned stays aligned.
@@ -62,7 +62,7 @@ class Edited:
 
 
 @dataclass(slots=True)
-class _Outcome:
+class _TableEdit:
     """Edits of the text, the holder of the table as plain data afterwards, and the inverse."""
 
     edits: list[Edit]
@@ -79,7 +79,7 @@ def edit_table(text: str, index: int, change: Change) -> Edited:
     if tree is None or not 0 <= index < len(tables):
         raise EditRejected("the text has no such table any more: read the tables again")
     editor = _Editor(whole, tables[index])
-    action: Callable[[_Editor, Change], _Outcome] | None = _ACTIONS.get(str(change.get("kind")))
+    action: Callable[[_Editor, Change], _TableEdit] | None = _ACTIONS.get(str(change.get("kind")))
     if action is None:
         raise EditRejected(f"there is no change `{change.get('kind')}`: use one of {', '.join(_ACTIONS)}")
     if not editor.rows and not editor.is_empty:
@@ -88,17 +88,17 @@ def edit_table(text: str, index: int, change: Change) -> Edited:
     done = action(editor, change)
     edited = apply_edits(whole, done.edits)
     expected = plain(tree, {id(editor.table.holder): done.expected})
-    edited_source, edited_tree = _proved(edited, expected)
+    edited_source, edited_tree = _check_change(edited, expected)
     if is_aligned or change.get("kind") == "align":
         rows = find_tables(edited_tree)[index].rows
         edits = align_table(edited_source, edited_tree, rows.span)
         if edits:
             edited = apply_edits(edited, edits)
-            _proved(edited, expected)
+            _check_change(edited, expected)
     return Edited(edited if is_ended else edited.removesuffix(newline_of(text)), {**done.inverse, "align": is_aligned})
 
 
-def _proved(text: str, expected: Any) -> tuple[SourceFile, Tree]:
+def _check_change(text: str, expected: Any) -> tuple[SourceFile, Tree]:
     source, tree = read_tree(SourceFile("", text))
     if tree is None:
         raise EditRejected("the text would be no YAML any more, or too large: a document has at most 8,192 values")
@@ -155,7 +155,7 @@ class _Editor:
 
     # -- cells ------------------------------------------------------------------------------------
 
-    def set(self, change: Change) -> _Outcome:
+    def set(self, change: Change) -> _TableEdit:
         """Set cells: `{cells: [{row, column, text}]}`, or `{row, column, text}` for one. The text null removes it."""
         listed = change.get("cells", [change])
         if not isinstance(listed, list) or not all(isinstance(each, Mapping) for each in listed):
@@ -186,7 +186,7 @@ class _Editor:
             undone.insert(0, {"row": number, "column": column.key, **inverse_cell(before, column)})
             self._expect(number, column, value, source)
         edits = [(self.span(number), text) for number, text in rows.items()]
-        return _Outcome(edits, self.data, {"kind": "set", "cells": undone})
+        return _TableEdit(edits, self.data, {"kind": "set", "cells": undone})
 
     def _expect(self, number: int, column: Column, value: str | None, source: object = None) -> None:
         row = self.data["rows"][number]
@@ -202,7 +202,7 @@ class _Editor:
 
     # -- rows -------------------------------------------------------------------------------------
 
-    def insert(self, change: Change) -> _Outcome:
+    def insert(self, change: Change) -> _TableEdit:
         """Insert a row: `{row, cells: {column: text}}`; other cells match everything, results are those above."""
         at = self.row(change, is_end_allowed=True)
         if at == len(self.rows) and self.table.has_default:
@@ -210,11 +210,11 @@ class _Editor:
         source = change.get("source")
         if source is None:
             source = self._new_row(at, self.cells(change.get("cells") or {}))
-        return self._inserted(at, str(source))
+        return self._insert_row_text(at, str(source))
 
-    def _inserted(self, at: int, written: str) -> _Outcome:
+    def _insert_row_text(self, at: int, written: str) -> _TableEdit:
         self.data["rows"].insert(at, plain(read_row(written)))
-        return _Outcome([insert_item(self.text, self.items, at, written)], self.data, {"kind": "delete", "row": at})
+        return _TableEdit([insert_item(self.text, self.items, at, written)], self.data, {"kind": "delete", "row": at})
 
     def _new_row(self, at: int, cells: list[tuple[Column, str]]) -> str:
         listed = self.rows[:-1] if self.table.has_default else self.rows
@@ -252,7 +252,7 @@ class _Editor:
         start = self.items.span.start
         return f"{' ' * (start - line_start(self.text, start))}- {written}{newline_of(self.text)}"
 
-    def delete(self, change: Change) -> _Outcome:
+    def delete(self, change: Change) -> _TableEdit:
         """Delete a row with its comments: `{row}`."""
         at = self.row(change)
         if len(self.rows) == 1:
@@ -260,28 +260,28 @@ class _Editor:
         del self.data["rows"][at]
         span = item_span(self.text, self.items, at)
         source = self.text[span.start : span.end]
-        return _Outcome(
+        return _TableEdit(
             [remove_item(self.text, self.items, at)], self.data, {"kind": "insert", "row": at, "source": source}
         )
 
-    def duplicate(self, change: Change) -> _Outcome:
+    def duplicate(self, change: Change) -> _TableEdit:
         """Insert a copy below a row: `{row}`."""
         at = self.row(change)
         if at == len(self.rows) - 1 and self.table.has_default:
             raise EditRejected("a table has one default row")
         span = self.span(at)
-        return self._inserted(at + 1, self.text[span.start : span.end])
+        return self._insert_row_text(at + 1, self.text[span.start : span.end])
 
-    def move(self, change: Change) -> _Outcome:
+    def move(self, change: Change) -> _TableEdit:
         """Move a row with its comments: `{row, to}`."""
         at, to = self.row(change), self.row(change, "to")
         if self.table.has_default and len(self.rows) - 1 in (at, to):
             raise EditRejected("the default row is the last one")
         self.data["rows"].insert(to, self.data["rows"].pop(at))
         edits = [] if at == to else move_item(self.text, self.items, at, to)
-        return _Outcome(edits, self.data, {"kind": "move", "row": to, "to": at})
+        return _TableEdit(edits, self.data, {"kind": "move", "row": to, "to": at})
 
-    def set_default(self, change: Change) -> _Outcome:
+    def set_default(self, change: Change) -> _TableEdit:
         """Set the results of the default row, or remove it: `{cells: {column: text}}`, `{cells: null}`."""
         given, last = change.get("cells"), len(self.rows) - 1
         if given is None:
@@ -297,11 +297,11 @@ class _Editor:
             written = write_scalar(cells[0][1], True)
         else:
             written = f"{{{', '.join(f'{each.name}: {write_scalar(text, True)}' for each, text in cells)}}}"
-        return self._inserted(last + 1, self._as_item(f"{{{DEFAULT}: {written}}}"))
+        return self._insert_row_text(last + 1, self._as_item(f"{{{DEFAULT}: {written}}}"))
 
     # -- columns ----------------------------------------------------------------------------------
 
-    def add_column(self, change: Change) -> _Outcome:
+    def add_column(self, change: Change) -> _TableEdit:
         """Add a column: `{name, cell}` for cells, with `value` an expression; `{name, type, cell}` for results."""
         name, type_, value = (change.get(key) for key in ("name", "type", "value"))
         if not isinstance(name, str) or not _NAME.fullmatch(name):
@@ -325,7 +325,7 @@ class _Editor:
         for number, row in enumerate(self.data["rows"]):
             if is_result or DEFAULT not in row:
                 self._expect(number, column, cell)
-        return _Outcome(edits, self.data, {"kind": "remove_column", "column": column.key})
+        return _TableEdit(edits, self.data, {"kind": "remove_column", "column": column.key})
 
     def _declare(self, section: str, name: str, value: str) -> Edit:
         holder = self.table.holder
@@ -338,7 +338,7 @@ class _Editor:
         return insert_entry(self.text, holder, self._header_place(), section, written)
 
     def _header_place(self) -> int:
-        """Return where a key of the table goes: before its rows and what describes their columns."""
+        """Return the position of a new key: before the rows and the keys that describe their columns."""
         keys = [key.text for key, _ in self.table.holder.entries]
         return next(n for n, key in enumerate(keys) if key in ("columns", "outputs", "type", "rows"))
 
@@ -350,7 +350,7 @@ class _Editor:
                 edits.append((span, write(self.text[span.start : span.end])))
         return edits
 
-    def remove_column(self, change: Change) -> _Outcome:
+    def remove_column(self, change: Change) -> _TableEdit:
         """Remove a column with all of its cells: `{column}`."""
         column = self.column(change.get("column"))
         if column.kind == "out" and (column.key == "then" or len([c for c in self.columns if c.kind == "out"]) == 1):
@@ -366,11 +366,11 @@ class _Editor:
                     del self.data[section]
                 at = next(n for n, (key, _) in enumerate(holder.entries) if key.text == name)
                 edits.append(remove_entry(self.text, holder, at))
-        return _Outcome(edits, self.data, {"kind": "add_column", "name": column.name})
+        return _TableEdit(edits, self.data, {"kind": "add_column", "name": column.name})
 
     # -- the table --------------------------------------------------------------------------------
 
-    def set_hit(self, change: Change) -> _Outcome:
+    def set_hit(self, change: Change) -> _TableEdit:
         """Set the hit policy, or remove it: `{hit}`, `{hit: null}`."""
         hit, holder = change.get("hit"), self.table.holder
         if hit is not None and hit not in HITS:
@@ -387,11 +387,11 @@ class _Editor:
                 edits.append(insert_entry(self.text, holder, self._header_place(), "hit", hit))
             else:
                 edits.append((holder.entries[at][1].span, hit))
-        return _Outcome(edits, self.data, {"kind": "set_hit", "hit": before})
+        return _TableEdit(edits, self.data, {"kind": "set_hit", "hit": before})
 
-    def align(self, change: Change) -> _Outcome:
+    def align(self, change: Change) -> _TableEdit:
         """Align the columns of the rows, where each row is on one line."""
-        return _Outcome([], self.data, {"kind": "align"})
+        return _TableEdit([], self.data, {"kind": "align"})
 
 
 def _checked_text(text: object) -> str:
@@ -400,7 +400,7 @@ def _checked_text(text: object) -> str:
     return text.strip()
 
 
-_ACTIONS: dict[str, Callable[[_Editor, Change], _Outcome]] = {
+_ACTIONS: dict[str, Callable[[_Editor, Change], _TableEdit]] = {
     each.__name__: each
     for each in (
         _Editor.set, _Editor.insert, _Editor.delete, _Editor.move, _Editor.duplicate, _Editor.add_column,

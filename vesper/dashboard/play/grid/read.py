@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from vesper.compiler.callees import Collection, Neighbours, collection_of
+from vesper.compiler.callees import Collection, Neighbours, collection_folder
 from vesper.compiler.check_result import check_bytes
 from vesper.dashboard.play.grid.layout import DEFAULT, NOTES, Column, TableText, cell_of, find_tables
 from vesper.language.check.tables.findings import Findings
@@ -111,7 +111,7 @@ def read_grids(file: Path, text: str, is_checked: bool = True) -> Grids:
     if not is_checked:
         return Grids(tuple(_Reader(source, each, None, []).read() for each in find_tables(tree)), ())
     found = declared_id(text)
-    known = analyse(source, Neighbours(Collection(collection_of(file)), () if found is None else (found[0],)))
+    known = analyse(source, Neighbours(Collection(collection_folder(file)), () if found is None else (found[0],)))
     diagnostics = list(check_bytes(file.as_posix(), text.encode("utf-8", "replace")).diagnostics)
     tables = tuple(_Reader(source, each, known, diagnostics).read() for each in find_tables(tree))
     left = [each for each in diagnostics if each.severity is Severity.ERROR]
@@ -298,7 +298,7 @@ def _choices(type_: Type | None) -> tuple[str, ...]:
 
 
 def _tests(type_: Type, part: Range, in_cell: bool = False) -> list[tuple[str, str]]:
-    """Return the comparisons that a range stands for: operator and literal."""
+    """Return the comparisons of a range: operator and literal."""
     values = axis_of(type_).values((part,))
     inner = without_null(type_)
 

@@ -1,4 +1,7 @@
-"""One row of a table as text: its cells written, removed and read back; and trees as plain data, to compare them."""
+"""One row of a table as text: its cells are written, removed and read back.
+
+Trees become plain data here, so that they can be compared.
+"""
 
 from __future__ import annotations
 
@@ -116,13 +119,18 @@ def write_cell(
     old = holder.entries[at][1]
     old_text = text[old.span.start : old.span.end]
     if source is None:
-        source = _written(text, old, value, is_flow(text, holder))
+        source = _cell_text(text, old, value, is_flow(text, holder))
     gap = " " if text[old.span.start - 1 : old.span.start] == ":" else ""
-    return text[: old.span.start] + gap + source + _padded(text[old.span.end :], len(source) - len(old_text), padding)
+    return (
+        text[: old.span.start]
+        + gap
+        + source
+        + _adjust_padding(text[old.span.end :], len(source) - len(old_text), padding)
+    )
 
 
-def _padded(rest: str, growth: int, padding: int | None) -> str:
-    """Return what follows a cell, with less or more padding, so that the next key stays in its column."""
+def _adjust_padding(rest: str, growth: int, padding: int | None) -> str:
+    """Return the text after a cell with adjusted padding: the next key stays in its column."""
     found = _GAP.match(rest)
     if found is None or (padding is None and len(found[2]) < 2):
         return rest
@@ -130,7 +138,7 @@ def _padded(rest: str, growth: int, padding: int | None) -> str:
     return found[1] + " " * width + rest[found.end() :]
 
 
-def _written(text: str, old: Tree, value: str, in_flow: bool) -> str:
+def _cell_text(text: str, old: Tree, value: str, in_flow: bool) -> str:
     if not isinstance(old, Scalar):
         if not is_flow(text, old) or "\n" in text[old.span.start : old.span.end]:
             raise EditRejected(f"this cell has several lines: {IN_TEXT}")
@@ -158,7 +166,10 @@ def inverse_cell(row_text: str, column: Column) -> dict[str, Any]:
 
 
 def without_cell(text: str, column: Column) -> str:
-    """Return a row without a cell. Cells that are the only ones go whole, if a condition is left."""
+    """Return a row without a cell.
+
+    A mapping of cells is removed with its last cell if the row has a `when`; otherwise it becomes `{}`.
+    """
     row = read_row(text)
     key = DEFAULT if column.path[0] == "then" and entry_of(row, DEFAULT) is not None else column.path[0]
     holder: Entries = row

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from vesper._direct import sign_aws_request
-from vesper.effects.secrets.managers.client import Credential, Manager, Server, filled, text_of
+from vesper.effects.secrets.managers.client import Credential, Manager, Server, fill_name, text_of
 from vesper.effects.settings import Table
 
 _SERVICE = "secretsmanager"
@@ -35,7 +35,7 @@ class AwsSecrets(Manager):
         self.place = f"AWS Secrets Manager in {self._region}"
 
     def read(self, name: str) -> str | None:
-        body = json.dumps({"SecretId": filled(self._secret_id, name)}).encode()
+        body = json.dumps({"SecretId": fill_name(self._secret_id, name)}).encode()
         headers = {"Content-Type": "application/x-amz-json-1.1", "X-Amz-Target": f"{_SERVICE}.GetSecretValue"}
         session = None if self._session is None else self._session.text()
         signed = sign_aws_request(
@@ -56,4 +56,4 @@ class AwsSecrets(Manager):
             return None
         if reply.status != 200:
             raise self._server.refusal(reply, f" ({kind})" if kind.isalnum() else "")
-        return text_of(reply.member("SecretString"), None if self._field is None else filled(self._field, name))
+        return text_of(reply.member("SecretString"), None if self._field is None else fill_name(self._field, name))

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
-from vesper.effects.secrets.managers.client import Credential, Manager, Server, Tokens, filled, text_of
+from vesper.effects.secrets.managers.client import Credential, Manager, Server, Tokens, fill_name, text_of
 from vesper.effects.settings import Table
 
 _API = "7.4"
 
 
 class AzureSecrets(Manager):
-    """Reads the current version of a secret; `_` and `.` of names are `-`, because the vault has no others."""
+    """Reads the current version of a secret. The vault has no `_` and `.` in names: they become `-`."""
 
     def __init__(self, table: Table, folder: Path | None, timeout: float) -> None:
         self._server = Server.from_table(table, "url", folder=folder, timeout=timeout)
@@ -26,7 +26,7 @@ class AzureSecrets(Manager):
         self.place = f"Azure Key Vault at {self._server.url}"
 
     def read(self, name: str) -> str | None:
-        secret = filled(self._secret, name).replace("_", "-").replace(".", "-")
+        secret = fill_name(self._secret, name).replace("_", "-").replace(".", "-")
         path = f"/secrets/{quote(secret, safe='')}?api-version={_API}"
         reply = self._tokens.send(lambda token: self._server.request("GET", path, {"Authorization": f"Bearer {token}"}))
         if reply.status == 404:

@@ -1,4 +1,4 @@
-"""Requests to managers of secrets: one connection for each, no redirects, no text of an answer in an error."""
+"""Requests to managers of secrets: one connection for each, no redirects, no response text in errors."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _MARGIN_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """A credential of this process, read anew for each use: `{env = "NAME"}` or `{file = "PATH"}`."""
+    """A credential of this process, read at each use: `{env = "NAME"}` or `{file = "PATH"}`."""
 
     env: str | None
     path: Path | None
 
     @classmethod
     def from_table(cls, table: Table, name: str, folder: Path | None, env: str | None = None) -> Credential:
-        """Read a setting; `env` is the variable without one. Raises `ConfigError`."""
+        """Read a setting, by default the variable `env`. Raises `ConfigError`."""
         inner = table.table(name)
         if name not in table and env is not None:
             return cls(env, None)
@@ -47,7 +47,7 @@ class Credential:
         return found
 
     def text(self) -> str:
-        """Return the text. Raises `EffectFailed`."""
+        """Return the text of the credential. Raises `EffectFailed`."""
         if self.path is None:
             found = os.environ.get(self.env or "")
             if not found:
@@ -67,7 +67,7 @@ class Reply:
     """Parsed JSON; None where the body is none."""
 
     def member(self, *names: str) -> Any:
-        """Return a member of the body by its path; None where there is none."""
+        """Return the member of the body at a path; None if there is none."""
         found = self.body
         for name in names:
             found = found.get(name) if isinstance(found, dict) else None
@@ -76,7 +76,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server that is spoken to by HTTPS, or by HTTP on this machine."""
+    """A server reached by HTTPS, or by HTTP on this machine."""
 
     url: str
     ca_file: Path | None = None
@@ -96,7 +96,7 @@ class Server:
         return cls(url, ca_file, timeout)
 
     def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None) -> Reply:
-        """Send a request and read its answer. Raises `EffectFailed`."""
+        """Send a request and return its reply. Raises `EffectFailed`."""
         parts = urlsplit(self.url)
         connection: http.client.HTTPConnection
         try:
@@ -124,12 +124,12 @@ class Server:
         return Reply(answer.status, found)
 
     def refusal(self, reply: Reply, why: str = "") -> EffectFailed:
-        """Return the failure of an answer that has nothing to use."""
+        """Return the failure for a reply without a usable secret or token."""
         return EffectFailed("unavailable", f"{self.url} answered with status {reply.status}{why}")
 
 
 class Manager(ABC):
-    """A source of secrets. It is called with a name, and returns the text, or None where there is none."""
+    """A source of secrets. A call with a name returns the text, or None if there is no such secret."""
 
     place: str
     """The manager in messages."""
@@ -147,17 +147,17 @@ class Manager(ABC):
 
 
 class Tokens:
-    """The access token of a manager, requested when it is needed and when it is refused."""
+    """The access token of a manager. It is requested at its first use, when it expires and when it is refused."""
 
     def __init__(self, login: Callable[[], tuple[str, float]]) -> None:
-        """`login` returns a token and the seconds for which it lives."""
+        """`login` returns a token and its lifetime in seconds."""
         self._login = login
         self._lock = threading.Lock()
         self._token = ""
         self._until = 0.0
 
     def send(self, request: Callable[[str], Reply]) -> Reply:
-        """Send a request with the token; once more with a new one where it is refused."""
+        """Send a request with the token, and again with a new token if it is refused."""
         token = self._current()
         reply = request(token)
         return request(self._current(token)) if reply.status in (401, 403) else reply
@@ -170,7 +170,7 @@ class Tokens:
             return self._token
 
 
-def filled(template: str, name: str) -> str:
+def fill_name(template: str, name: str) -> str:
     """Return a setting with the name of the secret in place of `{name}`."""
     return template.replace("{name}", name)
 

@@ -6,7 +6,7 @@ import base64
 from pathlib import Path
 from urllib.parse import quote
 
-from vesper.effects.secrets.managers.client import Manager, Server, Tokens, filled, text_of
+from vesper.effects.secrets.managers.client import Manager, Server, Tokens, fill_name, text_of
 from vesper.effects.settings import Table
 
 _METADATA = "http://metadata.google.internal"
@@ -27,7 +27,7 @@ class GcpSecrets(Manager):
         self.place = f"Google Secret Manager of {self._project}"
 
     def read(self, name: str) -> str | None:
-        parts = (self._project, filled(self._secret, name), self._version)
+        parts = (self._project, fill_name(self._secret, name), self._version)
         project, secret, version = (quote(each, safe="") for each in parts)
         path = f"/v1/projects/{project}/secrets/{secret}/versions/{version}:access"
         reply = self._tokens.send(lambda token: self._server.request("GET", path, {"Authorization": f"Bearer {token}"}))
@@ -40,7 +40,7 @@ class GcpSecrets(Manager):
             text = base64.b64decode(reply.member("payload", "data") or "", validate=True).decode()
         except (ValueError, TypeError):
             return None
-        return text_of(text, None if self._field is None else filled(self._field, name))
+        return text_of(text, None if self._field is None else fill_name(self._field, name))
 
     def _log_in(self) -> tuple[str, float]:
         reply = self._metadata.request("GET", _TOKEN_PATH, {"Metadata-Flavor": "Google"})

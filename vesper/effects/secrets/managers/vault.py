@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from urllib.parse import quote
 
-from vesper.effects.secrets.managers.client import Credential, Manager, Reply, Server, Tokens, filled, text_of
+from vesper.effects.secrets.managers.client import Credential, Manager, Reply, Server, Tokens, fill_name, text_of
 from vesper.effects.settings import Table
 
 _KUBERNETES_TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount/token"  # a path
@@ -38,14 +38,14 @@ class Vault(Manager):
         self.place = f"Vault at {self._server.url}"
 
     def read(self, name: str) -> str | None:
-        path = f"/v1/{quote(self._mount)}/data/{quote(filled(self._path, name))}"
+        path = f"/v1/{quote(self._mount)}/data/{quote(fill_name(self._path, name))}"
         reply = self._tokens.send(lambda token: self._request("GET", path, {"X-Vault-Token": token}))
         if reply.status == 404:
             return None
         if reply.status != 200:
             why = f": the token may not read `{self._mount}/data/…`" if reply.status == 403 else ""
             raise self._server.refusal(reply, why)
-        return text_of(reply.member("data", "data"), filled(self._field, name))
+        return text_of(reply.member("data", "data"), fill_name(self._field, name))
 
     def _log_in(self) -> tuple[str, float]:
         text = self._credential.text()

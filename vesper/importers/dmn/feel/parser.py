@@ -218,7 +218,7 @@ class _Parser:
         return (self._test(),)
 
     def _goes_on(self) -> bool:
-        """Whether what stands in parentheses is the start of an operand, not a list of tests."""
+        """Return whether parentheses begin an operand, and not a list of tests."""
         symbol = self.cursor.symbol()
         return symbol in ("..", ".", "[", "+", "-", "*", "/", "**", "(")
 
@@ -490,7 +490,7 @@ class _Parser:
         return self._range_end(low, False, at)
 
     def _range_end(self, low: Feel, is_low_closed: bool, at: int) -> Feel:
-        """Parse the upper end; `[` after it ends an open range, and is a filter only where that is no range."""
+        """Parse the upper end. `[` after it ends an open range; it is a filter only if that gives no range."""
         cursor = self.cursor
         start = cursor.at
         for has_filters in (True, False):

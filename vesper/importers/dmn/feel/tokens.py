@@ -57,7 +57,7 @@ class Cursor:
             self.at = found.end()
 
     def at_end(self) -> bool:
-        """Whether the text is used up."""
+        """Return whether the cursor is at the end of the text."""
         return self.at >= len(self.text)
 
     def fail(self, reason: str) -> FeelProblem:
@@ -128,7 +128,7 @@ class Cursor:
             return None
         pattern = self._patterns.get(name)
         if pattern is None:
-            pattern = self._patterns[name] = re.compile(_spaced(name))
+            pattern = self._patterns[name] = re.compile(_spaced_pattern(name))
         found = pattern.match(text, at)
         if found is None:
             return None
@@ -144,7 +144,7 @@ class Cursor:
         return None if found is None else unescape(found[1])
 
 
-def _spaced(name: str) -> str:
+def _spaced_pattern(name: str) -> str:
     """Return a pattern for a name: between words white space is required, around symbols it is optional."""
     parts: list[str] = re.findall(rf"[{_PART}]+|[^\s{_PART}]", name)
     pattern = re.escape(parts[0])

@@ -231,7 +231,7 @@ def _sublist(build: Translator, items: Code, start: Code, length: Code | None = 
     return build.combine([source, at, count], f"slice({source.text}, {first}, {first} + {number})", source.ty)
 
 
-def _together(build: Translator, items: Code, element: Code) -> tuple[Code, Code]:
+def _unify_item(build: Translator, items: Code, element: Code) -> tuple[Code, Code]:
     """Return a list and an item of one type."""
     source = items_of(build, (items,))
     ty = unify(source.ty.item, element.value_type)
@@ -256,7 +256,7 @@ def _append(build: Translator, items: Code, *elements: Code) -> Code:
         return null(list_of(BOOLEAN), build.records)
     found = items
     for element in elements:
-        source, item = _together(build, found, element)
+        source, item = _unify_item(build, found, element)
         source = build.strict(source, "items")
         if _is_never(source):
             found = build.list_literal([item])
@@ -333,7 +333,7 @@ def _position(build: Translator, source: Code, position: Code) -> tuple[Code, st
 def _insert(build: Translator, items: Code, position: Code, element: Code) -> Code:
     if items.ty.kind == "null" or _is_never(items):
         return null(list_of(BOOLEAN), build.records)
-    items, item = _together(build, items, element)
+    items, item = _unify_item(build, items, element)
     source = build.core(build.strict(items, "items"), "items")
     at, index = _position(build, source, position)
     text = f"append(take({source.text}, {index}), {item.text}) + drop({source.text}, {index})"
@@ -358,7 +358,7 @@ def _list_replace(build: Translator, items: Code, position: Code, element: Code)
         return null(list_of(BOOLEAN), build.records)
     if position.closure is not None:
         return _replace_matching(build, items, position, element)
-    items, item = _together(build, items, element)
+    items, item = _unify_item(build, items, element)
     if _is_never(items):
         return null(list_of(BOOLEAN), build.records)
     source = build.core(build.strict(items, "items"), "items")
@@ -368,7 +368,7 @@ def _list_replace(build: Translator, items: Code, position: Code, element: Code)
 
 def _replace_matching(build: Translator, items: Code, function: Code, element: Code) -> Code:
     assert function.closure is not None
-    source, new = _together(build, items, element)
+    source, new = _unify_item(build, items, element)
     if _is_never(source):
         return source
     source = build.strict(source, "items")

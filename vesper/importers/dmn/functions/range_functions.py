@@ -71,7 +71,7 @@ class _Relation:
         return self.when(one.is_high_closed and other.is_low_closed, self.same(one.high, other.low))
 
     def starts_later(self, *, or_same: bool) -> Code:
-        """Whether the first range starts after the second, or together with it."""
+        """Return whether the first range starts after the second, or together with it."""
         one, other = self.one, self.other
         tie = (or_same and (other.is_low_closed or not one.is_low_closed)) or (
             not or_same and other.is_low_closed and not one.is_low_closed
@@ -79,7 +79,7 @@ class _Relation:
         return self.some(self.less(other.low, one.low), self.when(tie, self.same(one.low, other.low)))
 
     def ends_earlier(self, *, or_same: bool) -> Code:
-        """Whether the first range ends before the second, or together with it."""
+        """Return whether the first range ends before the second, or together with it."""
         one, other = self.one, self.other
         tie = (or_same and (other.is_high_closed or not one.is_high_closed)) or (
             not or_same and other.is_high_closed and not one.is_high_closed
@@ -105,7 +105,7 @@ class _Relation:
         return self.when(shape, self.all(self.same(one.low, other.low), self.same(one.high, other.high)))
 
     def reaches(self) -> Code:
-        """Whether the first range ends at or after the start of the second."""
+        """Return whether the first range ends at or after the start of the second."""
         one, other = self.one, self.other
         tie = one.is_high_closed and other.is_low_closed
         return self.some(self.less(other.low, one.high), self.when(tie, self.same(other.low, one.high)))

@@ -215,7 +215,7 @@ def _replace_groups(build: Translator, text: Code, pattern: str, replacement: st
 
 
 def _pattern(pattern: Code, flags: Code | None) -> str:
-    """Return a pattern as a literal of Vesper's dialect; refuses what means something else there."""
+    """Return a pattern as a literal of Vesper's dialect. Refuses a pattern with another meaning there."""
     if not pattern.is_literal or (flags is not None and not flags.is_literal):
         raise unsupported("a pattern that is known at run time only")
     text, quote = pattern.text[1:-1], pattern.text[0]

@@ -246,7 +246,7 @@ def _today(_: Translator) -> Code:
 
 @feel_function("is", "value1, value2", [None, None], BOOLEAN, takes_null=True)
 def _is(build: Translator, left: Code, right: Code) -> Code:
-    """The same value in the same semantic domain: of times, also the same zone."""
+    """Return whether both values are equal and of the same type; times must also have the same zone."""
     from vesper.importers.dmn.operators import equality
 
     if left.ty.kind != right.ty.kind and "null" not in (left.ty.kind, right.ty.kind):

@@ -1,1 +1,1 @@
-"""Lowering of agents: the ordinary flow that stands for a node of type `agent`."""
+"""Lowering of a node of type `agent` to an ordinary flow."""

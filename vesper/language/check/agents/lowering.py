@@ -1,4 +1,4 @@
-"""The flow of an agent: a bounded loop of questions to a model, calls of tools, and a typed parse of the answer.
+"""Flow of an agent: model requests in a bounded loop, with tool calls and checked answers.
 
 An agent is syntax. Its flow has ordinary steps only, so contracts, the journal, replay and migration know it already.
 docs/spec/agents.md shows the flow as a node would write it.
@@ -71,13 +71,13 @@ _ANSWER_USED = Record((*_ANSWER.fields, *USED_FIELDS))
 
 
 def agent_policy(written: Policy, policies: Sequence[str]) -> Policy:
-    """Return the policy of an agent: what it wrote, and the defaults of the sections that it did not write."""
+    """Return the policy of an agent: its own sections, and the defaults of all others."""
     replaced = {key for section in policies for key in _GROUPS.get(section, ())}
     return {key: value for key, value in DEFAULT_POLICY.items() if key not in replaced} | dict(written)
 
 
 def lower_agent(document: ast.Document, types: TypeResolver, callees: Callees, bag: DiagnosticBag) -> ast.Document:
-    """Return the document of an agent with its flow, its errors and the constants that the flow uses."""
+    """Return the document of an agent with its generated flow, errors and constants."""
     assert document.agent is not None
     return _Lowering(document, document.agent, types, callees, bag).document()
 
@@ -95,14 +95,14 @@ class _Lowering:
         self._agent = agent
         self._bag = bag
         self._span = agent.span
-        self._counts = {key: self._count(key) for key in _SETTINGS}
+        self._counts = {key: self._read_setting(key) for key in _SETTINGS}
         max_result = self._counts["max_result"]
         assert max_result is not None  # it has a default
         self._tools = ToolCalls(agent, types, callees, max_result, bag)
         self._answer = AnswerCheck(document, types, agent.span, bag)
         self._session = None
         if agent.session is not None:
-            self._session = SessionSteps(agent.session, agent.span, _ANSWER_USED, self._failing_any, bag)
+            self._session = SessionSteps(agent.session, agent.span, _ANSWER_USED, self._any_failure_handler, bag)
 
     def document(self) -> ast.Document:
         constants = [*self._document.constants]
@@ -124,7 +124,7 @@ class _Lowering:
             flow=(
                 *self._history(),
                 self._conversation(),
-                self._fail("turns", "the agent has not ended within {} turns", "max_turns"),
+                self._failure_step("turns", "the agent has not ended within {} turns", "max_turns"),
             ),
         )
 
@@ -147,7 +147,7 @@ class _Lowering:
         type_ = ast.TypeName(self._word("json"), self._span)
         return ast.Constant(self._word(name), type_, Scalar(text, "'", self._span))
 
-    def _count(self, key: str) -> int | None:
+    def _read_setting(self, key: str) -> int | None:
         default, low, high = _SETTINGS[key]
         scalar = self._agent.settings.get(key)
         if scalar is None:
@@ -169,7 +169,7 @@ class _Lowering:
             return ()
         max_tokens = self._counts["max_tokens"]
         assert max_tokens is not None
-        return self._session.before(self._ask_with, max_tokens, bool(self._tools.schemas))
+        return self._session.history_steps(self._ask_with, max_tokens, bool(self._tools.schemas))
 
     def _conversation(self) -> ast.Step:
         texts = ast.TypeApplied(self._word("array"), (ast.TypeName(self._word("json"), self._span),), self._span)
@@ -177,7 +177,7 @@ class _Lowering:
             ast.StateValue(self._word("_turn"), None, self._read("0")),
             ast.StateValue(self._word("_repairs"), None, self._read("0")),
             ast.StateValue(self._word("_messages"), texts, self._first_messages()),
-            *(() if self._session is None else self._session.state()),
+            *(() if self._session is None else self._session.loop_state()),
         )
         maximum = str(self._counts["max_turns"])
         said = "{role: 'assistant', content: _answer.text ?? '', tool_calls: _answer.tool_calls, raw: _answer.raw}"
@@ -188,13 +188,15 @@ class _Lowering:
                 ast.Compute(
                     self._read("CAST(model AS _type)", {}, _ANSWER if self._session is None else _ANSWER_USED)
                 ),
-                (self._failing(("bad_cast",), "bad_response", "the answer of the model has another form"),),
+                (self._failure_handler(("bad_cast",), "bad_response", "the answer of the model has another form"),),
             ),
-            self._fail("refused", "the model refuses to answer", None, "_answer.stop == 'refusal'"),
-            self._fail("length", "the answer is longer than {} tokens", "max_tokens", "_answer.stop == 'length'"),
+            self._failure_step("refused", "the model refuses to answer", None, "_answer.stop == 'refusal'"),
+            self._failure_step(
+                "length", "the answer is longer than {} tokens", "max_tokens", "_answer.stop == 'length'"
+            ),
             *self._tools.steps(),
-            *self._ends(said),
-            self._fail(
+            *self._end_steps(said),
+            self._failure_step(
                 "repairs", "the answer does not fit: {_problem}", None,
                 f"_problem != '' AND _repairs >= {self._counts['repairs']}",
             ),
@@ -203,7 +205,7 @@ class _Lowering:
             ("_turn", self._read("_turn + 1")),
             ("_repairs", self._read("IF _problem == '' THEN _repairs ELSE _repairs + 1")),
             ("_messages", self._read(f"append(_messages, to_json({said})) + {self._tools.replies}")),
-            *(() if self._session is None else self._session.next()),
+            *(() if self._session is None else self._session.next_state()),
         )
         loop = ast.Loop(
             None,
@@ -217,13 +219,16 @@ class _Lowering:
         )
         return ast.Step(self._word("_conversation"), self._word("loop"), (), loop, ())
 
-    def _ends(self, said: str) -> tuple[ast.Step, ...]:
-        """Return the steps that check an answer and return it; before the return the session gets the turn."""
+    def _end_steps(self, said: str) -> tuple[ast.Step, ...]:
+        """Return the steps that check and return an answer.
+
+        With a session the step before the return appends the turn to it.
+        """
         steps = self._answer.steps(self._tools.has_calls)
         last = steps[-1]
         if self._session is None or not isinstance(last.action, ast.Return):
             return steps
-        return (*steps[:-1], self._session.usage(), self._session.turn(last.conditions, said), last)
+        return (*steps[:-1], self._session.usage_step(), self._session.turn_step(last.conditions, said), last)
 
     def _first_messages(self) -> ast.Expression:
         lists = {
@@ -267,7 +272,7 @@ class _Lowering:
         return self._ask_with("model", members)
 
     def _ask_with(self, name: str, members: dict[str, ast.Expression]) -> ast.Step:
-        """Return a question to the model of the agent."""
+        """Return the step that requests an answer from the model of the agent."""
         agent, span = self._agent, self._span
         entries = tuple((self._word(key), value) for key, value in members.items())
         request = ast.JsonTree(entries, (), False, span)
@@ -275,8 +280,8 @@ class _Lowering:
             "ask_model", {"model": agent.model}, {"request": request}, {}, None, None, None, None, {},
             {"request": span, "model": span},
         )  # fmt: skip
-        handlers = [self._failing((code,), code, f"the model failed: {code}") for code in MODEL_CODES]
-        handlers.append(self._failing((BUDGET,), BUDGET, "the budget of the agent is used up", BUDGET))
+        handlers = [self._failure_handler((code,), code, f"the model failed: {code}") for code in MODEL_CODES]
+        handlers.append(self._failure_handler((BUDGET,), BUDGET, "the budget of the agent is used up", BUDGET))
         return ast.Step(self._word(name), self._word("ask_model"), (), action, tuple(handlers))
 
     def _temperature(self) -> ast.Expression | None:
@@ -291,18 +296,20 @@ class _Lowering:
 
     # -- small parts ------------------------------------------------------------------------------
 
-    def _fail(self, reason: str, message: str, setting: str | None, when: str | None = None) -> ast.Step:
+    def _failure_step(self, reason: str, message: str, setting: str | None, when: str | None = None) -> ast.Step:
         """Return a step that ends the agent; `{}` in its message is the setting's value."""
         text = message.replace("{}", str(self._counts[setting])) if setting is not None else message
         conditions = () if when is None else (self._read(when),)
         return ast.Step(None, self._word("raise"), conditions, ast.Raise(self._error("agent_failed", reason, text)), ())
 
-    def _failing(self, codes: Sequence[str], reason: str, message: str, code: str = "agent_failed") -> ast.Handler:
+    def _failure_handler(
+        self, codes: Sequence[str], reason: str, message: str, code: str = "agent_failed"
+    ) -> ast.Handler:
         raised = ast.Step(None, self._word("raise"), (), ast.Raise(self._error(code, reason, message)), ())
         return ast.Handler(tuple(self._word(each) for each in codes), (raised,), None)
 
-    def _failing_any(self, reason: str, message: str) -> ast.Handler:
-        return self._failing((ANY,), reason, message)
+    def _any_failure_handler(self, reason: str, message: str) -> ast.Handler:
+        return self._failure_handler((ANY,), reason, message)
 
     def _error(self, code: str, reason: str, message: str) -> ast.ErrorValue:
         before, hole, _ = message.partition("{_problem}")

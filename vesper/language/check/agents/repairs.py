@@ -1,8 +1,11 @@
-"""Check of a model's answer inside the loop: type first, then contract; each problem as text for the model."""
+"""Check of a model's answer inside the loop: first its type, then the contract.
+
+Each problem becomes a text for the model.
+"""
 
 from __future__ import annotations
 
-from vesper.language.check.agents.rewriting import put_in, read_expression
+from vesper.language.check.agents.rewriting import read_expression, substitute_names
 from vesper.language.check.named_types import TypeResolver
 from vesper.language.diagnostics.diagnostic import DiagnosticBag
 from vesper.language.diagnostics.source import Span
@@ -28,7 +31,7 @@ class AnswerCheck:
         """Whether the text of the model is the answer."""
 
     def steps(self, has_calls: bool) -> tuple[ast.Step, ...]:
-        """Return the steps that read an answer, check it, and return it where it fits."""
+        """Return the steps that read an answer, check it, and return a valid one."""
         if self.outputs is None:
             return (self._compute("_problem", self._read("''")),)
         known = ast.KnownType(optional(self.outputs), self._span)
@@ -61,8 +64,8 @@ class AnswerCheck:
         fields = {names.name_of(name): (type_, False) for name, type_ in self.outputs.fields}
         steps, problems = field_problems("_answer", "_output", fields, self._span, self._bag)
         misfit = self._read("'The answer does not fit: ' + problems", {"problems": problems})
-        broken = self._broken()
-        then, otherwise = (self._unless_called(each, is_final) for each in (broken, misfit))
+        broken = self._broken_clause_text()
+        then, otherwise = (self._if_final(each, is_final) for each in (broken, misfit))
         outcome = ast.Conditional(
             self._read("_reply IS NOT NULL"),
             ast.Block((), then, self._span),
@@ -70,12 +73,12 @@ class AnswerCheck:
         )
         return ast.Step(self._word("_problem"), self._word("conditional"), (), outcome, ())
 
-    def _unless_called(self, problem: ast.Expression, is_final: list[str]) -> ast.Expression:
+    def _if_final(self, problem: ast.Expression, is_final: list[str]) -> ast.Expression:
         if not is_final:
             return problem
         return self._read(f"IF {is_final[0]} THEN problem ELSE ''", {"problem": problem})
 
-    def _broken(self) -> ast.Expression:
+    def _broken_clause_text(self) -> ast.Expression:
         """Return the text of the first broken postcondition, or the empty text."""
         parts: dict[str, ast.Expression] = {
             each.name.text: ast.Field(ast.Name("_reply", self._span), each.name, self._span)
@@ -87,7 +90,7 @@ class AnswerCheck:
             if observed & _names(clause.holds):
                 continue
             message = ast.String(f"The contract is broken: {clause.text}", self._span, (self._span.start,))
-            holds = put_in(clause.holds, parts)
+            holds = substitute_names(clause.holds, parts)
             found = self._read("IF holds THEN rest ELSE message", {"holds": holds, "rest": found, "message": message})
         return found
 
@@ -108,9 +111,9 @@ class AnswerCheck:
 def field_problems(
     prefix: str, value: str, fields: dict[str, tuple[Type, bool]], span: Span, bag: DiagnosticBag
 ) -> tuple[tuple[ast.Step, ...], ast.Expression]:
-    """Return steps that try each field of a json object, and the text of those that do not fit.
+    """Return steps that check each field of a JSON object, and the text of problems.
 
-    `fields` has the type of each and whether it may be absent.
+    `fields` has the type of each field and whether it may be absent.
     """
     steps = []
     texts = []

@@ -1,4 +1,4 @@
-"""Expressions of generated steps: read from text, with parts put in for names, at one place of the file."""
+"""Expressions of generated steps, read from text, with other expressions in place of names."""
 
 from __future__ import annotations
 
@@ -20,19 +20,22 @@ _TYPE = "_type"
 def read_expression(
     text: str, span: Span, bag: DiagnosticBag, parts: Mapping[str, ast.Expression], type_: Type | None = None
 ) -> ast.Expression:
-    """Return the expression in a text; every part of it stands at `span`. `_type` in it is the given type."""
+    """Return the expression in a text, with `parts` in place of names.
+
+    All of it has the span `span`, and `_type` in it is the given type.
+    """
     placed = PlacedText(text, (span.start,) * len(text), span.end)
     found = parse_placed(placed, bag)
     assert found is not None, f"a generated expression is malformed: {text}"
-    return put_in(cast("ast.Expression", _moved(found, span, type_)), parts)
+    return substitute_names(cast("ast.Expression", _relocate(found, span, type_)), parts)
 
 
-def put_in(expression: ast.Expression, parts: Mapping[str, ast.Expression]) -> ast.Expression:
-    """Return an expression with other ones in place of free names. Inside `old` names remain."""
-    return cast("ast.Expression", _put_in(expression, dict(parts)))
+def substitute_names(expression: ast.Expression, parts: Mapping[str, ast.Expression]) -> ast.Expression:
+    """Replace free names in an expression by other expressions. In `old(…)` names remain."""
+    return cast("ast.Expression", _substitute(expression, dict(parts)))
 
 
-def _put_in(found: Any, parts: dict[str, ast.Expression]) -> Any:
+def _substitute(found: Any, parts: dict[str, ast.Expression]) -> Any:
     match found:
         case ast.Name(text=text):
             return parts.get(text, found)
@@ -43,12 +46,12 @@ def _put_in(found: Any, parts: dict[str, ast.Expression]) -> Any:
         case ast.Word() | ast.KnownType() | ast.TypeName() | ast.TypeEnum() | ast.TypeApplied():
             return found
         case tuple():
-            return tuple(_put_in(each, parts) for each in found)
+            return tuple(_substitute(each, parts) for each in found)
     if not is_dataclass(found) or isinstance(found, type):
         return found
     hidden = _bound_names(found)
     inner = {name: value for name, value in parts.items() if name not in hidden}
-    changed = {each.name: _put_in(getattr(found, each.name), inner) for each in fields(found)}
+    changed = {each.name: _substitute(getattr(found, each.name), inner) for each in fields(found)}
     return replace(found, **changed)
 
 
@@ -69,15 +72,15 @@ def _bound_names(found: object) -> set[str]:
             return set()
 
 
-def _moved(found: Any, span: Span, type_: Type | None) -> Any:
-    """Return a tree with one span everywhere, and the given type in place of its name."""
+def _relocate(found: Any, span: Span, type_: Type | None) -> Any:
+    """Return a tree with one span everywhere. The given type replaces the name `_type`."""
     if isinstance(found, Span):
         return span
     if isinstance(found, tuple):
-        return tuple(_moved(each, span, type_) for each in found)
+        return tuple(_relocate(each, span, type_) for each in found)
     if isinstance(found, ast.TypeName) and found.name.text == _TYPE and type_ is not None:
         return ast.KnownType(type_, span)
     if not is_dataclass(found) or isinstance(found, type):
         return found
     inner = [each.name for each in fields(found) if each.name != "offsets"]
-    return replace(found, **{name: _moved(getattr(found, name), span, type_) for name in inner})
+    return replace(found, **{name: _relocate(getattr(found, name), span, type_) for name in inner})

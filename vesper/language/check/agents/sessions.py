@@ -1,4 +1,4 @@
-"""Session of an agent: the history before its first question, a summary where it is over its limits, and the turn."""
+"""Steps for the session of an agent. They read its history, summarise a long one, and append the turn."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ AsksModel = Callable[[str, dict[str, ast.Expression]], ast.Step]
 
 
 class SessionSteps:
-    """The steps that an agent with a session has besides those of every agent."""
+    """The additional steps of an agent with a session."""
 
     def __init__(
         self, session: agent_ast.Session, span: Span, answer: Record, fails: Fails, bag: DiagnosticBag
@@ -43,8 +43,8 @@ class SessionSteps:
         self._bag = bag
         self._span = span
 
-    def before(self, ask: AsksModel, max_tokens: int, has_tools: bool) -> tuple[ast.Step, ...]:
-        """Return the steps before the first question: they leave the history in `_session`."""
+    def history_steps(self, ask: AsksModel, max_tokens: int, has_tools: bool) -> tuple[ast.Step, ...]:
+        """Return the steps before the first request to the model. They leave the history in `_session`."""
         kept = f"length(take_while({_ROLE_OF_TURN} != 'user' FOR _each IN reverse(_history.messages))) + 1"
         is_over = "_history.is_over_limit AND length(_history.messages) > _last_turn"
         unchanged = ast.Block((), self._read(f"{{messages: _history.messages, {_NOTHING_USED}}}"), self._span)
@@ -70,7 +70,7 @@ class SessionSteps:
         )
 
     def _summary(self, ask: AsksModel, max_tokens: int, has_tools: bool) -> tuple[ast.Step, ...]:
-        """Return the steps that put a summary in the place of all turns but the last one."""
+        """Return the steps that replace all turns but the last one by a summary."""
         order = "to_json({role: 'user', content: 'Summarise the conversation so far.'})"
         start = f"append(take(_history.messages, length(_history.messages) - _last_turn), {order})"
         members = {
@@ -93,21 +93,21 @@ class SessionSteps:
             self._cast("_compacted", "session_compacted", _HISTORY),
         )
 
-    def usage(self) -> ast.Step:
-        """Return the step with the tokens of an answer."""
+    def usage_step(self) -> ast.Step:
+        """Return the step that reads the tokens which an answer used."""
         return self._usage("_usage", "_answer")
 
-    def state(self) -> tuple[ast.StateValue, ...]:
-        """Return the state of the conversation that adds up tokens and cost."""
+    def loop_state(self) -> tuple[ast.StateValue, ...]:
+        """Return the loop state that adds up tokens and cost of the conversation."""
         found = {name: self._read(f"_session.{name}") for name in ("input_tokens", "output_tokens", "cost_usd")}
         return tuple(ast.StateValue(self._word(f"_{name}"), None, value) for name, value in found.items())
 
-    def next(self) -> tuple[tuple[str, ast.Expression], ...]:
-        """Return the next values of the state."""
+    def next_state(self) -> tuple[tuple[str, ast.Expression], ...]:
+        """Return the values of the loop state after a round."""
         return tuple((f"_{name}", self._read(value)) for name, value in _SUMS.items())
 
-    def turn(self, conditions: tuple[ast.Expression, ...], said: str) -> ast.Step:
-        """Return the step that appends the messages since the history, with the answer `said`."""
+    def turn_step(self, conditions: tuple[ast.Expression, ...], said: str) -> ast.Step:
+        """Return the step that appends the new messages and the answer `said` to the session."""
         values = {
             "messages": self._read(f"append(drop(_messages, length(_session.messages)), to_json({said}))"),
             "usage": self._read(

@@ -1,4 +1,4 @@
-"""Calls of an agent's tools: the loop over a model's calls, and what each result tells the model.
+"""Calls of an agent's tools: the loop over the calls, and each result's text.
 
 The calls of one answer run in parallel if every tool of the agent only reads, else in the order of the model. A result
 is bounded, one line of JSON, and named as data, so that a text inside cannot pass for a message.
@@ -46,13 +46,13 @@ class ToolCalls:
         self._tools: list[tuple[agent_ast.Tool, Interface]] = []
         self.schemas: list[dict[str, Any]] = []
         """Name, description and JSON Schema of each tool, as a request to a model has them."""
-        self._find(agent, callees)
+        self._find_tools(agent, callees)
         self.has_calls = bool(agent.tools)
         repair = "[to_json({role: 'user', content: _problem})]"
         self.replies = f"(IF length(_calls) > 0 THEN _results.collected ELSE {repair})" if self.has_calls else repair
         """The messages after an answer that does not end the conversation."""
 
-    def _find(self, agent: agent_ast.Agent, callees: Callees) -> None:
+    def _find_tools(self, agent: agent_ast.Agent, callees: Callees) -> None:
         seen: dict[str, ast.Word] = {}
         for tool in agent.tools:
             found = callees.find(tool.node.text) if tool.mcp is None else self._interface_of(tool.node, tool.mcp)
@@ -75,7 +75,7 @@ class ToolCalls:
                 self.schemas.append(schema)
 
     def steps(self) -> tuple[ast.Step, ...]:
-        """Return the steps between an answer and the next question."""
+        """Return the steps that call the tools. They come between an answer and the next request."""
         if not self.has_calls:
             return ()
         calls = self._step("_calls", "compute", ast.Compute(self._read("_answer.tool_calls ?? []")))
@@ -89,7 +89,7 @@ class ToolCalls:
 
     def _dispatch(self) -> ast.Step:
         cases = tuple(
-            ast.MatchCase((Scalar(tool.name.text, "'", self._span),), self._arm(tool, found))
+            ast.MatchCase((Scalar(tool.name.text, "'", self._span),), self._tool_block(tool, found))
             for tool, found in self._tools
         )
         names = ", ".join(tool.name.text for tool, _ in self._tools)
@@ -98,21 +98,21 @@ class ToolCalls:
         )
         return self._step("_result", "match", ast.Match(self._read("_call.name"), cases, unknown))
 
-    def _arm(self, tool: agent_ast.Tool, found: Interface) -> ast.Block:
-        """Return the call of one tool; arguments that do not fit never reach it."""
+    def _tool_block(self, tool: agent_ast.Tool, found: Interface) -> ast.Block:
+        """Return the block that calls one tool. It rejects invalid arguments before the call."""
         name = tool.name.text
         defaults = default_arguments(found)
         arguments = f"_{name}_arguments"
         call = self._call(tool, found, arguments, defaults)
         shown = self._step(f"_{name}_text", "compute", ast.Compute(self._read(f"text(to_json({name}))")))
-        then = ast.Block((call, shown), self._result(self._shown(name), "false"), self._span)
+        then = ast.Block((call, shown), self._result(self._text_for_model(name), "false"), self._span)
         codes = (*_declared_codes(found), *_FAILURES) if tool.mcp is None else EFFECTS["mcp_call"].codes()
         handlers = [
             *(((code,), f"'the tool {name} failed: {code}'") for code in codes),
             ((ANY,), f"'the tool {name} failed'"),
         ]
         # Only a step with blocks catches the failures of steps inside.
-        fits, misfit = f"{arguments} IS NOT NULL", self._misfit(name, found, defaults)
+        fits, misfit = f"{arguments} IS NOT NULL", self._misfit_block(name, found, defaults)
         if not found.inputs:
             fits, misfit = "_call.name != ''", ast.Block((), self._result("''"), self._span)
         outcome = ast.Conditional(self._read(fits), then, misfit)
@@ -121,14 +121,17 @@ class ToolCalls:
         steps = (self._arguments(arguments, found, defaults), result) if found.inputs else (result,)
         return ast.Block(steps, self._read(f"_{name}_result"), self._span)
 
-    def _shown(self, name: str) -> str:
-        """Return the text that the model sees of a result."""
+    def _text_for_model(self, name: str) -> str:
+        """Return the expression of the text that the model receives as a result."""
         full, most = f"_{name}_text", self._max_result
         cut = f"slice({full}, 0, {most}) + ' (cut after {most} of ' + text(length({full})) + ' characters)'"
         return f"'{DATA_OF}{name}: ' + (IF length({full}) > {most} THEN {cut} ELSE {full})"
 
     def _arguments(self, name: str, found: Interface, defaults: dict[str, str]) -> ast.Step:
-        """Return the step with the arguments of a call as a record of the tool's inputs; null where they do not fit."""
+        """Return the step that reads the arguments of a call as a record.
+
+        Its value is null if they do not have the types of the tool's inputs.
+        """
         record = Record(
             tuple((each, optional(type_) if each in defaults else type_) for each, type_, _ in found.inputs)
         )
@@ -162,8 +165,8 @@ class ToolCalls:
         action = ast.EffectStep("mcp_call", words, expressions, {}, None, None, None, None, {}, spans)
         return ast.Step(tool.name, self._word("mcp_call"), (), action, ())
 
-    def _misfit(self, name: str, found: Interface, defaults: dict[str, str]) -> ast.Block:
-        """Return the block that names the arguments that do not fit."""
+    def _misfit_block(self, name: str, found: Interface, defaults: dict[str, str]) -> ast.Block:
+        """Return the block whose result names the invalid arguments."""
         fields = {each: (type_, each in defaults) for each, type_, _ in found.inputs}
         steps, problems = field_problems(f"_{name}", "_call.arguments", fields, self._span, self._bag)
         text = self._read("'the arguments do not fit: ' + problems", {"problems": problems})

@@ -1,4 +1,4 @@
-"""JSON Schemas that a model sees: of a tool's arguments, and of the answer."""
+"""JSON Schemas for a model: of a tool's arguments, and of the answer."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def answer_schema(outputs: Record) -> Schema:
 
 
 def arguments_schema(tool: Interface) -> Schema:
-    """Return the schema of the arguments of a tool, with the bounds of its constraints and preconditions."""
+    """Return the schema of a tool's arguments. It has the bounds of constraints and preconditions."""
     node = tool.node
     clauses = () if node is None else (*node.constraints, *node.preconditions)
     defaults = {name: json.loads(text) for name, text in default_arguments(tool).items()}
@@ -44,7 +44,7 @@ def arguments_schema(tool: Interface) -> Schema:
 
 
 def default_arguments(tool: Interface) -> dict[str, str]:
-    """Return the JSON texts of the arguments that a call may leave out, besides optional ones."""
+    """Return the default of each argument that is not optional, as JSON text."""
     inputs = () if tool.node is None else tool.node.inputs
     return {
         each.name: canonical_text(Json(json_form(each.type, each.default)))

@@ -53,7 +53,7 @@ _WANTED: dict[str, tuple[Callable[[Type], bool], str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Initial:
+class _InitialValue:
     """The initial value of a fold, and its name in the fold's expression."""
 
     name: ast.Word
@@ -119,7 +119,7 @@ class Binders(CheckerPart):
         initial = self.infer(start, hint)
         if initial is None or self.is_bare_null(initial, start.span):
             return None
-        found = self._check_fold(call, binding, _Initial(name, initial))
+        found = self._check_fold(call, binding, _InitialValue(name, initial))
         if found is None or found.value.type == initial.type:
             return found
         if initial.type == INTEGER and found.value.type == DECIMAL and self._widened < MAX_WIDENED:
@@ -127,7 +127,7 @@ class Binders(CheckerPart):
             self._widened += 1
             widened = self.convert(initial, DECIMAL)
             assert widened is not None
-            found = self._check_fold(call, binding, _Initial(name, widened))
+            found = self._check_fold(call, binding, _InitialValue(name, widened))
             if found is None or found.value.type == DECIMAL:
                 return found
             initial = widened
@@ -139,12 +139,12 @@ class Binders(CheckerPart):
             with_=found.with_,
         )  # fmt: skip
 
-    def _check_fold(self, call: ast.Call, binding: ast.Binding, initial: _Initial) -> ir.For | None:
+    def _check_fold(self, call: ast.Call, binding: ast.Binding, initial: _InitialValue) -> ir.For | None:
         return self.bound_form("fold", binding, call.arguments[0], call.span, initial=initial)
 
     def bound_form(
         self, kind: str, binding: ast.Binding, value: ast.Expression, span: Span, expected: Type | None = None,
-        key: ast.Expression | None = None, with_: ir.Expression | None = None, initial: _Initial | None = None,
+        key: ast.Expression | None = None, with_: ir.Expression | None = None, initial: _InitialValue | None = None,
     ) -> ir.For | None:  # fmt: skip
         """Check a `for` of any kind: its collection, condition, key and value."""
         over = self._collection(binding.over)
@@ -183,7 +183,7 @@ class Binders(CheckerPart):
         return self.infer(expression, ArrayOf(INTEGER) if is_empty else None)
 
     def finish(self, made: ir.For, span: Span) -> ir.For | None:
-        """Return the `for` with its type. A value or key that its kind does not accept is reported."""
+        """Return the `for` with its type. Report a value or key that its kind does not accept."""
         fits, expected = _WANTED.get(made.kind, (None, ""))
         subject = made.value
         if made.key is not None:

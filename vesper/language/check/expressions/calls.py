@@ -21,13 +21,14 @@ from vesper.language.check.expressions.operations import (
     find_choice,
     form_of,
     function_names,
-    instance,
-    is_member_there,
+    is_declared_member,
+    matching_call,
     operations_named,
     remember_choice,
 )
 from vesper.language.check.expressions.parameters import SCALES, Parameters
 from vesper.language.diagnostics.codes import Code
+from vesper.language.diagnostics.diagnostic import Label
 from vesper.language.diagnostics.source import Span
 from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.language.ir import nodes as ir
@@ -57,6 +58,19 @@ from vesper.values.types import (
     without_null,
 )
 
+_OF_DECIMALS = {
+    "div_floor": "floor({0} / {1})",
+    "mod": "{0} - {1} * floor({0} / {1})",
+    "trunc": "round({0}, {1}, down)",
+    "floor": "round({0}, {1}, floor)",
+    "ceil": "round({0}, {1}, ceiling)",
+}
+"""What to write for two decimals in place of a function that does not take them."""
+_OTHER_OPERATORS = ("//", "%", "div", "mod")
+"""Operators of other languages that are read as functions of integers."""
+_ROUNDING = re.compile(r"round_?(half|down|up|floor|ceiling)_?(even|up|down)?", re.ASCII)
+"""Names of functions that round in one mode: `round_half_up`, `ROUNDDOWN`."""
+_IN_PARENTHESES = re.compile(r"\([^()]*\)")
 _NUMBER = re.compile(r"[-+]?[0-9]+(?:\.[0-9]+)?", re.ASCII)
 _LITERALS = (ast.ArrayLiteral, ast.RecordLiteral, ast.MapLiteral)
 
@@ -67,10 +81,11 @@ class Calls(NodeFunctions, Parameters):
     # -- operators --------------------------------------------------------------------------------
 
     def infix(self, expression: ast.Infix) -> ir.Expression | None:
-        """Check an operator. Each operand gives the type for a literal or bare word on the other side.
+        """Check an operator.
 
-        The expected type of the whole expression is not used: `qty * 2` is one operation on integers everywhere, and
-        only its result is converted to a decimal.
+        Each operand suggests the type of a literal or bare word on the other side. The expected type of the whole
+        expression is not used: `qty * 2` is one operation on integers everywhere, and only its result is converted to a
+        decimal.
         """
         is_equality = expression.operator.text in ("==", "!=")
         if is_equality and (isinstance(expression.left, ast.Null) or isinstance(expression.right, ast.Null)):
@@ -92,7 +107,7 @@ class Calls(NodeFunctions, Parameters):
         if left is None or right is None:
             return None
         if is_equality:
-            left, right = self._as_optionals(expression, left, right)
+            left, right = self._convert_to_optionals(expression, left, right)
         return self.operation(expression.operator, (left, right), expression.span)
 
     def in_range(self, expression: ast.InRange) -> ir.Expression | None:
@@ -129,14 +144,14 @@ class Calls(NodeFunctions, Parameters):
         if found is None:
             return None
         if not isinstance(found.type, OptionalOf):
-            expected, help_ = "a value that may be null", never_null(found.type)
+            expected, help_ = "a value that may be null", never_null_help(found.type)
             self.bag.error(Code.TYPE_MISMATCH, operand.span, expected=expected, found=found.type, help=help_)
             return None
         null = ir.Literal(found.type, None, self.place(expression.span))
         # SEMANTICS: a literal cannot fail, so the order of the operands is unobservable.
         return self.operation(expression.operator, (found, null), expression.span)
 
-    def _as_optionals(
+    def _convert_to_optionals(
         self, expression: ast.Infix, left: ir.Expression, right: ir.Expression
     ) -> tuple[ir.Expression, ir.Expression]:
         """Convert one operand of an equality to an optional where the other is one."""
@@ -151,7 +166,7 @@ class Calls(NodeFunctions, Parameters):
         return (left, fitted) if may_be_null is left else (fitted, right)
 
     def _is_open(self, expression: ast.Expression) -> bool:
-        """Return whether the type may depend on the other operand. That holds for literals and undeclared words."""
+        """Return whether the type may depend on the other operand. It may for literals and undeclared words."""
         if isinstance(expression, ast.Name):
             return self.scope.find(expression.text) is None
         if isinstance(expression, ast.Infix):
@@ -186,33 +201,90 @@ class Calls(NodeFunctions, Parameters):
         if call is None:
             types = " and ".join(str(operand.type) for operand in operands)
             label = f"between {types}" if len(operands) > 1 else ""
-            help_ = (self._text_help(operands) if sign == "+" else None) or _moment_help(operands, sign)
+            help_ = (self._text_help(operands) if sign == "+" else None) or self._moment_help(operands, sign)
             if any(isinstance(operand.type, OptionalOf) for operand in operands):
-                help_ = "a value that may be null has no operators: test it with IS NOT NULL first, or use `??`"
+                help_ = self._null_help(operands, sign)
+            at = self._operand_to_change(operands, help_)
+            if at is not None:
+                span = self._span_of(at.place)
+                label, also = f"this is {at.type}", self._declaration_of(at)
+                self.bag.error(Code.OPERATOR_TYPES, span, label, also=also, operator=sign, types=types, help=help_)
+                return None
             self.bag.error(Code.OPERATOR_TYPES, operator.span, label, operator=sign, types=types, help=help_)
         return call
 
     def _text_help(self, operands: tuple[ir.Expression, ...]) -> str | None:
-        """Return how to join a text and another value; None where a text is a number in quotes."""
+        """Return the help for joining a text and another value. None if the text is a number in quotes."""
         others = tuple(each for each in operands if each.type != STRING)
         texts = [each for each in operands if each.type == STRING]
-        if len(others) != 1 or len(texts) != 1 or instance(by_function("text"), others, others[0].place) is None:
+        if len(others) != 1 or len(texts) != 1 or matching_call(by_function("text"), others, others[0].place) is None:
             return None
         if isinstance(texts[0], ir.Literal) and _NUMBER.fullmatch(str(texts[0].value)):
             return None
-        place, source = others[0].place, self.bag.source
-        start, end = source.offset(place.line, place.column), source.offset(place.end_line, place.end_column)
-        written = source.slice(Span(start, end))
-        return f"`+` joins two texts: write `text({' '.join(written.split())})`"
+        return f"`+` joins two texts: write `text({self._source_at(others[0].place)})`"
+
+    def _moment_help(self, operands: tuple[ir.Expression, ...], sign: str) -> str | None:
+        """Return the help for operators on dates and times: the functions to call instead."""
+        types, written = [each.type for each in operands], [self._source_at(each.place) for each in operands]
+        if sign in "+-" and types == [DATE, INTEGER]:
+            days = written[1] if re.fullmatch(r"\w+", written[1]) or sign == "+" else f"({written[1]})"
+            return f"write `add_days({written[0]}, {'-' * (sign == '-')}{days})`"
+        if sign == "-" and types == [DATE, DATE]:
+            return f"write `days_between({written[1]}, {written[0]})`"
+        for operand, other in (operands, operands[::-1]) if len(operands) == 2 else ():
+            function = next((name for type_, name in _MOMENTS.items() if type_ == without_null(other.type)), None)
+            if function is not None and isinstance(operand, ir.Literal) and isinstance(operand.value, str):
+                return f"write `{function}('{operand.value}')`"
+            if function in ("date", "timestamp") and operand.type == STRING:
+                return f"convert the text: `parse_{function}(…)`"
+        return None
+
+    def _null_help(self, operands: tuple[ir.Expression, ...], sign: str) -> str:
+        """Return the help for an operator with an operand that may be null: the expression with a default."""
+        nullable = [each for each in operands if isinstance(each.type, OptionalOf)]
+        names = " and ".join(f"`{self._source_at(each.place)}`" for each in nullable)
+        values = tuple(_without_null(each) for each in operands)
+        shown, meant = [self._source_at(each.place) for each in operands], ""
+        is_simple = len(nullable) == 1 and len(shown) == 2 and all(_IS_OPERAND.fullmatch(text) for text in shown)
+        for index, each in enumerate(operands):
+            if isinstance(each.type, OptionalOf):
+                shown[index] = f"({shown[index]} ?? {_DEFAULTS.get(each.type.inner, '…')})"
+                meant += f"{' and ' * bool(meant)}`{shown[index]}`"
+        if is_simple:
+            meant = f"`{shown[0]} {sign} {shown[1]}`"
+        if self._choose_overload(by_operator(sign), values, Span(0, 0)) is None:
+            meant = "a default with `??` in parentheses, and convert it"
+        return f"{names} may be null, and `{sign}` does not take null: write {meant}, or test it with IS NOT NULL first"
+
+    def _operand_to_change(self, operands: tuple[ir.Expression, ...], help_: str | None) -> ir.Expression | None:
+        """Return the operand that the help puts into a call."""
+        call = _CALL_HELP.search(help_ or "")
+        found = [
+            each for each in operands if call is not None and self._source_at(each.place) in (call[1], f"'{call[1]}'")
+        ]
+        return found[0] if len(found) == 1 else None
+
+    def _declaration_of(self, operand: ir.Expression) -> tuple[Label, ...]:
+        """Return a label at the declaration of the operand, if it is a name."""
+        declared = self.scope.find(operand.name) if isinstance(operand, ir.Ref) else None
+        if declared is None or declared.library is not None:
+            return ()
+        return (Label(declared.span, f"{declared.describe()} of type {operand.type}"),)
+
+    def _span_of(self, place: ir.Place) -> Span:
+        source = self.bag.source
+        return Span(source.offset(place.line, place.column), source.offset(place.end_line, place.end_column))
+
+    def _source_at(self, place: ir.Place) -> str:
+        """Return the source at a place on one line."""
+        return " ".join(self.bag.source.slice(self._span_of(place)).split())
 
     def _choose_overload(
         self, specs: tuple[OpSpec, ...], operands: tuple[ir.Expression, ...], span: Span
     ) -> ir.Call | None:
-        """Return the operation that accepts the operands unchanged or with integers converted to decimals.
+        """Return the operation that accepts the operands, after converting integers to decimals if necessary.
 
-        Returns None if none does.
-
-        Of several conversions the one with the fewest wins, then the leftmost.
+        None if no operation does. The operation with the fewest conversions wins, then the leftmost one.
         """
         place = self.place(span)
         known = find_choice(specs, operands)
@@ -226,7 +298,7 @@ class Calls(NodeFunctions, Parameters):
                 candidate = tuple(
                     to_decimal(operand) if position in chosen else operand for position, operand in enumerate(operands)
                 )
-                call = instance(specs, candidate, place)
+                call = matching_call(specs, candidate, place)
                 if call is not None:
                     remember_choice(specs, operands, chosen, call)
                     return call
@@ -261,8 +333,18 @@ class Calls(NodeFunctions, Parameters):
         return self._library(with_array(expression), specs)
 
     def _help_for_function(self, expression: ast.Call) -> str | None:
-        """Return our function for one of another language, chosen by the types of the arguments, or a close name."""
+        """Return the help for an unknown function: Vesper's function for it, or a close name.
+
+        Argument types select among several functions.
+        """
         name = expression.function.text
+        mode = _ROUNDING.fullmatch(name.lower())
+        if mode is not None and len(expression.arguments) in (1, 2):
+            value, places = (*map(self._source_of, expression.arguments), "0")[:2]
+            return f"write `round({value}, {places}, {mode[1]}{'_' if mode[2] else ''}{mode[2] or ''})`"
+        if name == "ROUND" and len(expression.arguments) == 2:
+            value, places = map(self._source_of, expression.arguments)
+            return f"write `round({value}, {places}, half_up)`: Excel rounds a tie away from zero, which is `half_up`"
         meant = meant_functions(name)
         if len(meant) > 1:
             given = [self.infer(argument, None) for argument in expression.arguments]
@@ -298,19 +380,44 @@ class Calls(NodeFunctions, Parameters):
             forms = " or ".join(f"`{name}({', '.join(text for _, text in spec.params)})`" for spec in specs[:3])
             if name == "concat" and all(argument.type == STRING for argument in given):
                 help_ = "join texts with `+`"
-            help_ = help_ or f"it is {forms}"
-            self.bag.error(Code.OPERATOR_TYPES, expression.function.span, operator=name, types=types, help=help_)
+            help_ = help_ or self._decimal_help(expression, given) or f"it is {forms}"
+            self._report_argument_types(expression, types, help_)
             return None
         return check_literal_arguments(call, expression.arguments, self.bag)
+
+    def _report_argument_types(self, expression: ast.Call, types: str, help_: str) -> None:
+        """Report a function or an operator of another language in its place, such as `//`, for its arguments."""
+        span, name = expression.function.span, expression.function.text
+        written = self.bag.source.slice(span)
+        if written in _OTHER_OPERATORS:
+            self.bag.retract_inside([span])  # the operator of integers is no help for other numbers
+            name = written
+        self.bag.error(Code.OPERATOR_TYPES, span, operator=name, types=types, help=help_)
+
+    def _decimal_help(self, expression: ast.Call, given: tuple[ir.Expression, ...]) -> str | None:
+        """Return the help for a function of integers, or of one number, that is called as one of two decimals."""
+        form = _OF_DECIMALS.get(expression.function.text)
+        if form is None or len(given) != 2 or not all(each.type in (DECIMAL, FLOAT, INTEGER) for each in given):
+            return None
+        texts = [
+            f"({text})" if "/" in form and isinstance(each, ast.Infix) and not _IN_PARENTHESES.fullmatch(text) else text
+            for each in expression.arguments
+            for text in (self._source_of(each),)
+        ]
+        return f"write `{form.format(*texts)}`"
+
+    def _source_of(self, expression: ast.Expression) -> str:
+        """Return the source of an expression on one line."""
+        return " ".join(self.bag.source.slice(expression.span).split())
 
     def _may_be_member(self, argument: ast.Expression, specs: Iterable[OpSpec], position: int) -> bool:
         """Return whether an undeclared word is an enum member declared for this position."""
         if not isinstance(argument, ast.Name) or self.scope.find(argument.text) is not None:
             return False
-        return is_member_there(specs, position, argument.text)
+        return is_declared_member(specs, position, argument.text)
 
 
-def never_null(type_: Type) -> str:
+def never_null_help(type_: Type) -> str:
     """Return the help for a test of a value that cannot be null."""
     return f"this value is never null: take the test out, or declare it as `optional<{type_}>`"
 
@@ -322,23 +429,19 @@ def to_decimal(operand: ir.Expression) -> ir.Expression:
     return ir.Call("decimal.from_integer", (), (operand,), DECIMAL, operand.place)
 
 
+def _without_null(operand: ir.Expression) -> ir.Expression:
+    """Return an operand as if it could not be null."""
+    inner = without_null(operand.type)
+    return operand if inner == operand.type else ir.Call("optional.unwrap", (inner,), (operand,), inner, operand.place)
+
+
 _MOMENTS = {DATE: "date", TIMESTAMP: "timestamp", DURATION: "duration", TIME_OF_DAY: "time_of_day", PERIOD: "period"}
 
 
-def _moment_help(operands: tuple[ir.Expression, ...], sign: str) -> str | None:
-    """Return how to write a date beside another one, where a text was written, and how to reckon with dates."""
-    types = [each.type for each in operands]
-    if sign in "+-" and types == [DATE, INTEGER]:
-        return f"write `add_days(date, {'-' * (sign == '-')}days)`"
-    if sign == "-" and types == [DATE, DATE]:
-        return "write `days_between(first, second)`"
-    for operand, other in (operands, operands[::-1]) if len(operands) == 2 else ():
-        function = next((name for type_, name in _MOMENTS.items() if type_ == without_null(other.type)), None)
-        if function is not None and isinstance(operand, ir.Literal) and isinstance(operand.value, str):
-            return f"write `{function}('{operand.value}')`"
-        if function in ("date", "timestamp") and operand.type == STRING:
-            return f"convert the text: `parse_{function}(…)`"
-    return None
+_CALL_HELP = re.compile(r"write `\w+\((.*)\)`$")
+_DEFAULTS: dict[Type, str] = {STRING: "''", INTEGER: "0", DECIMAL: "0", FLOAT: "0.0"}
+"""Literals that stand for nothing in a help line."""
+_IS_OPERAND = re.compile(r"[\w.]+(?:\([^()]*\))?|'[^']*'")
 
 
 def _hint_from(other: ir.Expression, literal: ast.Expression, is_member: bool) -> Type | None:

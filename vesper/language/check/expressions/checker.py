@@ -7,14 +7,14 @@ reported.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
 from vesper.language.check.callees import NoCallees
-from vesper.language.check.expressions.calls import Calls, never_null, to_decimal
+from vesper.language.check.expressions.calls import Calls, never_null_help, to_decimal
 from vesper.language.check.expressions.collections import CollectionForms
 from vesper.language.check.expressions.flow_forms import FlowForms
 from vesper.language.check.expressions.narrowing import NOTHING, Facts, facts_when, path_of
@@ -64,7 +64,7 @@ def place_of(source: SourceFile, span: Span) -> ir.Place:
     return ir.Place(*source.positions(span))
 
 
-class _Assuming(AbstractContextManager[None]):
+class _FactContext(AbstractContextManager[None]):
     """Context of `ExpressionChecker.assuming`.
 
     A class, because a generator takes four times as long to enter and leave.
@@ -131,7 +131,7 @@ class ExpressionChecker(CollectionForms, Calls, NodeCalls, FlowForms):
     def over_parts(
         self, expression: ast.Expression, part: Callable[[str], ir.Expression], names: Mapping[str, Type]
     ) -> ir.Expression | None:
-        """Check a clause of a type for one value. Its bare names are parts of that value."""
+        """Check a clause of a type for one value. Its bare names mean parts of that value."""
         outer, outer_part = self.scope, self._part
         declared = {name: Declared("field", name, type_, expression.span) for name, type_ in names.items()}
         self.scope, self._part = Scope(names=declared, local_count=outer.local_count), part
@@ -142,16 +142,17 @@ class ExpressionChecker(CollectionForms, Calls, NodeCalls, FlowForms):
             self.scope, self._part = outer, outer_part
 
     def check(self, expression: ast.Expression, expected: Type) -> ir.Expression | None:
-        """Return the expression converted to the expected type, or None after reporting why that fails."""
+        """Return the expression converted to the expected type, or None after reporting an error."""
         found = self.infer(expression, expected)
         return None if found is None else self.fit(found, expected, expression.span)
 
     def fit(self, found: ir.Expression, expected: Type, span: Span) -> ir.Expression | None:
-        """Convert a value to the expected type where the language converts implicitly; report it otherwise."""
+        """Convert a value to the expected type if the language converts implicitly, else report it."""
         fitted = self.convert(found, expected)
         if fitted is None:
             shown = "null" if found.type == NULL else found.type
-            help_ = None
+            help_: str | None = None
+            also: tuple[Label, ...] = ()
             if isinstance(found.type, OptionalOf) and found.type.inner == expected:
                 help_ = "it may be null: test it with IS NOT NULL first, or give a default with `??`"
             elif isinstance(found.type, OptionalOf) and expected == BOOLEAN:
@@ -161,12 +162,20 @@ class ExpressionChecker(CollectionForms, Calls, NodeCalls, FlowForms):
                     "`/` gives a decimal: write `div_floor(a, b)` for whole numbers, or convert with `to_integer(…)`"
                 )
             elif found.type == FLOAT and expected == DECIMAL:
+                also = self._float_declarations(found)
                 help_ = "a float is not exact: declare money as `decimal`, or convert with `to_decimal(…)`"
-            self.bag.error(Code.TYPE_MISMATCH, span, f"this is {shown}", expected=expected, found=shown, help=help_)
+            label = f"this is {shown}"
+            self.bag.error(Code.TYPE_MISMATCH, span, label, also=also, expected=expected, found=shown, help=help_)
         return fitted
 
+    def _float_declarations(self, found: ir.Expression) -> tuple[Label, ...]:
+        """Return labels at the declarations that make an expression a float."""
+        names = dict.fromkeys(each.name for each in ir.walk(found) if isinstance(each, ir.Ref) and each.type == FLOAT)
+        declared = [each for name in names if (each := self.scope.find(name)) is not None and each.library is None]
+        return tuple(Label(each.span, f"{each.describe()} of type float") for each in declared)
+
     def convert(self, found: ir.Expression, expected: Type) -> ir.Expression | None:
-        """Return the value converted to another type where the language converts implicitly, else None."""
+        """Return the value converted to another type. None if the language does not convert implicitly."""
         if found.type == expected:
             return found
         if found.type == INTEGER and expected == DECIMAL:
@@ -182,13 +191,13 @@ class ExpressionChecker(CollectionForms, Calls, NodeCalls, FlowForms):
             )
         return None
 
-    def know(self, facts: Facts) -> None:
+    def add_facts(self, facts: Facts) -> None:
         """Add facts (paths that are not null) for the rest of the block."""
         self.known |= facts
 
     def assuming(self, facts: Facts) -> AbstractContextManager[None]:
         """Return a context in which these paths are known not to be null."""
-        return _Assuming(self, facts)
+        return _FactContext(self, facts)
 
     def infer(self, expression: ast.Expression, expected: Type | None) -> ir.Expression | None:
         """Return the expression with its own type.
@@ -327,11 +336,17 @@ class ExpressionChecker(CollectionForms, Calls, NodeCalls, FlowForms):
         visible = {each.name: each for each in self.scope.visible()}
         kinds, candidates = self.scope.kinds(), [*visible]
         if isinstance(expected, Enum):
-            kinds += f" is, and no member of {expected}"
+            kinds += ", and no member of its enum,"
             candidates += expected.members
         close = next((visible[name] for name in suggestions(word.text, candidates) if name in visible), None)
         also = () if close is None else (Label(close.span, f"`{close.name}` is declared here"),)
         help_ = help_for_name(word.text, candidates)
+        holder = None if help_ is not None else _holder_of(word.text, [*visible.values()])
+        if holder is not None:  # such as the state of a loop that has ended
+            also = (Label(holder.span, f"`{holder.name}` has a field `{word.text}`"),)
+            help_ = f"write `{holder.name}.{word.text}`"
+        if isinstance(expected, Enum):
+            help_ = _help_for_member(word.text, expected.members) or help_ or _list_members(expected.members)
         self.bag.error(Code.UNKNOWN_NAME, word.span, "unknown name", also=also, help=help_, kinds=kinds, name=word.text)
 
     def _field(self, expression: ast.Field) -> ir.Expression | None:
@@ -358,9 +373,17 @@ class ExpressionChecker(CollectionForms, Calls, NodeCalls, FlowForms):
         return self._narrow(found, expression)
 
     def _property_help(self, expression: ast.Field, type_: Type) -> str | None:
-        """Return the call for `name.length`, which in other languages is a property, or the items of a list."""
+        """Return the help for reading a field of a value that has none.
+
+        For example `name.length` is a call in Vesper.
+        """
         name = expression.name.text
         text = " ".join(self.bag.source.slice(expression.base.span).split())
+        if type_ == JSON:
+            found = self.scope.find(text) if isinstance(expression.base, ast.Name) else None
+            is_step = found is not None and found.kind == "step"
+            declared = f"declare its fields in the step `{text}`: `expect: {{{name}: string}}`; or " if is_step else ""
+            return f"{declared}write `CAST({text} AS T)`, where `T` is a record type with `{name}`"
         if isinstance(type_, ArrayOf | SetOf) and isinstance(type_.element, Record) and type_.element.field(name):
             return f"that is a field of each item: write `[item.{name} FOR item IN {text}]`"
         meant = (name,) if by_function(name) else meant_functions(name)
@@ -404,7 +427,7 @@ class ExpressionChecker(CollectionForms, Calls, NodeCalls, FlowForms):
             otherwise = self.infer(expression.otherwise, hint)
         if condition is None or then is None or otherwise is None:
             return None
-        then, otherwise = self._null_as(expected, then), self._null_as(expected, otherwise)
+        then, otherwise = self._type_null(expected, then), self._type_null(expected, otherwise)
         branches = self.one_type(then, otherwise, expression.otherwise.span)
         if branches is None:
             return None
@@ -424,8 +447,11 @@ class ExpressionChecker(CollectionForms, Calls, NodeCalls, FlowForms):
         fitted = self.fit(second, first.type, span)
         return None if fitted is None else (first, fitted)
 
-    def _null_as(self, expected: Type | None, found: ir.Expression) -> ir.Expression:
-        """Give a `null` inside a form the expected optional type. The form itself stays, because it may fail."""
+    def _type_null(self, expected: Type | None, found: ir.Expression) -> ir.Expression:
+        """Give the `null` of a branch or body the expected optional type.
+
+        The form around it stays, because another part may fail.
+        """
         if found.type == NULL and isinstance(expected, OptionalOf):
             return ir.Literal(expected, None, found.place)
         return found
@@ -456,7 +482,7 @@ class ExpressionChecker(CollectionForms, Calls, NodeCalls, FlowForms):
         if operand is None:
             return None
         if not isinstance(operand.type, OptionalOf):
-            expected, help_ = "a value that may be null", never_null(operand.type)
+            expected, help_ = "a value that may be null", never_null_help(operand.type)
             self.bag.error(
                 Code.TYPE_MISMATCH, expression.operand.span, expected=expected, found=operand.type, help=help_
             )
@@ -473,7 +499,7 @@ class ExpressionChecker(CollectionForms, Calls, NodeCalls, FlowForms):
         if left is None:
             return None
         if not isinstance(left.type, OptionalOf):
-            expected, help_ = "a value that may be null", never_null(left.type)
+            expected, help_ = "a value that may be null", never_null_help(left.type)
             self.bag.error(Code.TYPE_MISMATCH, expression.left.span, expected=expected, found=left.type, help=help_)
             return None
         right = self.infer(expression.right, hint if hint is not None else left.type.inner)
@@ -516,7 +542,7 @@ class ExpressionChecker(CollectionForms, Calls, NodeCalls, FlowForms):
             body = self.infer(expression.body, expected)
         if value is None or body is None or self.is_bare_null(value, expression.value.span):
             return None
-        return ir.Let(local.number, local.name, value, self._null_as(expected, body), self.place(expression.span))
+        return ir.Let(local.number, local.name, value, self._type_null(expected, body), self.place(expression.span))
 
     # -- operators and functions ------------------------------------------------------------------
 
@@ -573,3 +599,21 @@ class ExpressionChecker(CollectionForms, Calls, NodeCalls, FlowForms):
         assert refused is not None
         holds = reduce(lambda left, right: ir.Logical("and", left, right, place), clauses)
         return ir.Let(number, "cast", cast, ir.If(holds, found, refused, cast.type, place), place)
+
+
+def _holder_of(name: str, visible: Sequence[Declared]) -> Declared | None:
+    """Return the only visible record with a field of this name."""
+    found = [each for each in visible if isinstance(each.type, Record) and each.type.field(name) is not None]
+    return found[0] if len(found) == 1 else None
+
+
+def _help_for_member(word: str, members: tuple[str, ...]) -> str | None:
+    """Return the help for a member in another spelling, such as `ROUND_HALF_UP` for `half_up`."""
+    lower = word.lower().replace("-", "_")
+    meant = [each for each in members if lower == each.lower() or lower.endswith(f"_{each.lower()}")]
+    return f"write `{max(meant, key=len)}`" if meant else None
+
+
+def _list_members(members: tuple[str, ...]) -> str:
+    shown = ", ".join(f"`{each}`" for each in members[:10])
+    return f"the members are {shown}" + (" and others" if len(members) > 10 else "")

@@ -77,7 +77,7 @@ class CollectionForms(Binders):
             known = [part for part in found.values() if part is not None]
             if len(known) < len(found):
                 return None
-            wanted = _common(known) if known else None
+            wanted = _common_type(known) if known else None
             if known and wanted == NULL and self.is_bare_null(known[0], parts[next(iter(found))].span):
                 return None
         # `[[1], []]`: non-empty parts give the type of the empty ones.
@@ -148,7 +148,7 @@ class CollectionForms(Binders):
         if wanted is None:
             fields = tuple(given.items())
             return ir.RecordValue(fields, place) if is_sound and fields else None
-        self._add_hidden(wanted, given, place)
+        self._add_omitted_fields(wanted, given, place)
         for name, type_ in wanted.fields:
             if name not in given and isinstance(type_, OptionalOf):
                 given[name] = ir.Literal(type_, None, place)
@@ -157,10 +157,15 @@ class CollectionForms(Binders):
                 is_sound = False
         if not is_sound or any(name not in given for name, _ in wanted.fields):
             return None
-        return ir.RecordValue(tuple((name, given[name]) for name, _ in wanted.fields), place, declared=_named(wanted))
+        return ir.RecordValue(
+            tuple((name, given[name]) for name, _ in wanted.fields), place, declared=_record_with_outside_names(wanted)
+        )
 
-    def _add_hidden(self, wanted: Record, given: dict[str, ir.Expression], place: ir.Place) -> None:
-        """Add what a literal may leave out: flags of fields that it leaves out are true, and it has no other keys."""
+    def _add_omitted_fields(self, wanted: Record, given: dict[str, ir.Expression], place: ir.Place) -> None:
+        """Add the fields that a literal may omit: flags and the undeclared keys.
+
+        The flag of an omitted field is true, and there are no undeclared keys.
+        """
         if wanted.outside is None:
             return
         for name, flag in wanted.outside.flags:
@@ -210,12 +215,12 @@ class CollectionForms(Binders):
             if part is None:
                 return None
             fields.append((name, part))
-        changed = ir.RecordValue(tuple(fields), place, declared=_named(base.type))
+        changed = ir.RecordValue(tuple(fields), place, declared=_record_with_outside_names(base.type))
         return ir.Let(number, "record", base, changed, place)
 
 
-def _named(type_: Record) -> Record | None:
-    """Return a record type that differs from its fields: one with outside names inside or of its own."""
+def _record_with_outside_names(type_: Record) -> Record | None:
+    """Return the record type if it has outside names, else None. A field of the record may also have them."""
     return None if spelled_type(type_) is type_ else type_
 
 
@@ -226,7 +231,7 @@ def _is_empty(literal: ast.Expression) -> bool:
     return isinstance(literal, ast.RecordLiteral) and not literal.entries
 
 
-def _common(values: Sequence[ir.Expression]) -> Type:
+def _common_type(values: Sequence[ir.Expression]) -> Type:
     """Return the common type of values, or else the type of the first."""
     types = {value.type for value in values}
     if types == {INTEGER, DECIMAL}:

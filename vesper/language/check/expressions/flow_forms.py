@@ -20,6 +20,8 @@ from vesper.values.outside_names import OUTSIDE_NAME_HELP, is_outside_name
 from vesper.values.types import JSON, STRING, Enum, Outside, Record, Type, type_text
 
 _FIELD = re.compile(r"[a-z_][a-z0-9_]*", re.ASCII)
+_PATH = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*", re.ASCII)
+_KINDS = {"local": "name that is bound here"}
 HAS_NO_TEXT = "has no text: compute one in the hole"
 
 
@@ -76,6 +78,7 @@ class FlowForms(CheckerPart):
     # -- templates --------------------------------------------------------------------------------
 
     def _template(self, template: ast.Template) -> ir.Expression | None:
+        self._report_name(template)
         parts: list[ir.Expression] = []
         for part in template.parts:
             text = self._literal_part(part, template) if isinstance(part, str) else self._hole(part, template.in_url)
@@ -91,6 +94,27 @@ class FlowForms(CheckerPart):
             return ir.Call("text.concat", (), tuple(parts), STRING, place)
         together = ir.Array(tuple(parts), STRING, place)
         return ir.Call("text.join", (), (together, ir.Literal(STRING, "", place)), STRING, place)
+
+    def _report_name(self, template: ast.Template) -> None:
+        """Warn of unquoted text without a hole that is the name of a visible value, or of a field of one."""
+        text = template.parts[0] if len(template.parts) == 1 else None
+        if not isinstance(text, str) or self.bag.source.slice(template.span) != text or not _PATH.fullmatch(text):
+            return
+        named = self._named_value(text.split("."))
+        if named is not None:
+            help_ = f'write `"{{{text}}}"` for its value; if the word is meant, put it in quotes: `"{text}"`'
+            self.bag.warning(Code.NAME_AS_TEXT, template.span, name=text, what=named, help=help_)
+
+    def _named_value(self, path: list[str]) -> str | None:
+        """Return the declaration that a path of names leads to, as words. None if it leads to none."""
+        is_input = path[0] == "input" and len(path) > 1
+        declared = self.scope.member("input", path[1]) if is_input else self.scope.find(path[0])
+        type_ = None if declared is None else declared.type
+        for name in path[2 if is_input else 1 :]:
+            type_ = dict(type_.fields).get(name) if isinstance(type_, Record) else None
+        if declared is None or type_ is None:
+            return None
+        return f"{'a field of ' if len(path) > 1 + is_input else ''}the {_KINDS.get(declared.kind, declared.kind)}"
 
     def _literal_part(self, text: str, template: ast.Template) -> ir.Expression:
         return ir.Literal(STRING, text, self.place(template.span))
@@ -145,13 +169,13 @@ class FlowForms(CheckerPart):
         return self._json_object(tree, place)
 
     def _json_object(self, tree: ast.JsonTree, place: ir.Place) -> ir.Expression | None:
-        """Check a mapping as a record. A key that is no name of a field is the outside name of one."""
+        """Check a mapping as a record. A key that is not a valid field name becomes an outside name."""
         fields: list[tuple[str, ir.Expression]] = []
         outside: list[tuple[str, str]] = []
         keys = {word.text for word, _ in tree.entries}
         for word, value in tree.entries:
             found = self._json_part(value)
-            if found is None or self.is_bare_null(found, value.span) or not self._is_key(word):
+            if found is None or self.is_bare_null(found, value.span) or not self._check_key(word):
                 return None
             name = word.text
             if not _FIELD.fullmatch(name) or len(name) > MAX_NAME:
@@ -165,8 +189,8 @@ class FlowForms(CheckerPart):
         types = tuple((name, value.type) for name, value in fields)
         return ir.RecordValue(tuple(fields), place, declared=Record(types, None, Outside(tuple(outside))))
 
-    def _is_key(self, word: ast.Word) -> bool:
-        """Return whether a text can be the key of a body, and report one that cannot."""
+    def _check_key(self, word: ast.Word) -> bool:
+        """Return whether a text can be a key of a JSON object. Reports one that cannot."""
         if is_outside_name(word.text):
             return True
         self.bag.error(Code.BAD_NAME, word.span, name=word.text, what="a key", help=OUTSIDE_NAME_HELP)

@@ -60,10 +60,10 @@ class NodeFunction:
         return f"{self.name.text}({', '.join(f'{name}: {type_}' for _, name, type_ in self.parameters)})"
 
 
-def qualified(library_id: str | None, name: str) -> str:
-    """Return the name of a library's constant or function until the node that uses it names it.
+def qualified_name(library_id: str | None, name: str) -> str:
+    """Return the name of a library's definition until it is included in a node.
 
-    No name of a node has a point.
+    No name of a node has a point, so these names cannot clash.
     """
     return name if library_id is None else f"{library_id}.{name}"
 
@@ -137,7 +137,7 @@ class NodeFunctions(Binders):
         known = tuple(
             ir.Parameter(numbers[word.text], word.text, type_) for word, type_ in parameters if type_ is not None
         )
-        return ir.Function(qualified(self.library_id, declared.name.text), known, returns, max_depth, body)
+        return ir.Function(qualified_name(self.library_id, declared.name.text), known, returns, max_depth, body)
 
     def _declare_function(self, declared: ast.Function, parameters: Parameters, returns: Type | None) -> None:
         """Check a function and make it callable below its declaration."""
@@ -172,7 +172,7 @@ class NodeFunctions(Binders):
     ) -> tuple[ir.Expression | None, dict[str, int]]:
         """Return the value of a function and the numbers of its parameters.
 
-        The value may use constants and parameters only.
+        The value may use only constants and parameters.
         """
         outer, known = self.scope, self.known
         self._checked_function = declared.name.text
@@ -221,7 +221,7 @@ class NodeFunctions(Binders):
         body, place = own.body, self.place(expression.span)
         if body is None:
             args = tuple(value for value in values if value is not None)
-            function = qualified(own.library or self.library_id, name.text)
+            function = qualified_name(own.library or self.library_id, name.text)
             return ir.Apply(function, args, own.returns, place) if len(args) == len(values) else None
         if own.library is not None:
             relocation = Relocation(place, moved={})

@@ -60,10 +60,10 @@ CHECKED: dict[str, tuple[int, Callable[[str], bool], str]] = {
 def check_literal_arguments(
     call: ir.Call, arguments: Sequence[ast.Expression], bag: DiagnosticBag
 ) -> ir.Expression | None:
-    """Return the call, or its value where that is known already. Returns None after reporting a faulty literal."""
+    """Return the call, or its value if that is already known. Returns None after reporting a faulty literal."""
     spec = OPERATIONS[call.op]
     for (name, _), argument in zip(spec.params, arguments, strict=False):
-        if name in spec.literals and not _is_readable(call, name, argument, bag):
+        if name in spec.literals and not _check_readable(call, name, argument, bag):
             return None
     if call.op in EVALUATED and isinstance(arguments[0], ast.String):
         return _evaluate(call, arguments[0], bag)
@@ -77,7 +77,7 @@ def check_literal_arguments(
     return call
 
 
-def _is_readable(call: ir.Call, name: str, argument: ast.Expression, bag: DiagnosticBag) -> bool:
+def _check_readable(call: ir.Call, name: str, argument: ast.Expression, bag: DiagnosticBag) -> bool:
     if not isinstance(argument, ast.String):
         bag.error(Code.NOT_A_LITERAL, argument.span, parameter=name, function=OPERATIONS[call.op].function)
         return False

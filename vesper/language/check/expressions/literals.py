@@ -40,7 +40,7 @@ from vesper.values.types import (
 
 @final
 class Unread:
-    """Result for a literal that could not be read; the bag holds the reason."""
+    """The result for an unreadable literal. The bag holds the reason."""
 
 
 UNREAD = Unread()

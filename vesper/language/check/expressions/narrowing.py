@@ -17,7 +17,7 @@ NOTHING: Facts = frozenset()
 
 
 def path_of(expression: ast.Expression, scope: Scope) -> Path | None:
-    """Return the path of a name or of a field of one, else None."""
+    """Return the path of a name or of a field of a path, else None."""
     match expression:
         case ast.Name(text=text):
             declared = scope.find(text)

@@ -1,4 +1,4 @@
-"""Lookup of the operation that an operator or function name means for given types."""
+"""Selection of the library operation for an operator or function name, by types."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def by_function(name: str) -> tuple[OpSpec, ...]:
 
 @cache
 def operations_named(name: str) -> tuple[OpSpec, ...]:
-    """Return the operations of a name. Operations that no engine implements yet are included."""
+    """Return the operations of a name, including those that no engine implements yet."""
     return tuple(spec for spec in OPERATIONS.values() if spec.function == name)
 
 
@@ -56,7 +56,7 @@ def function_names() -> tuple[str, ...]:
 
 
 def argument_hint(specs: Iterable[OpSpec], position: int, before: list[ir.Expression]) -> Type | None:
-    """Return the type of the next argument where all matching declarations agree on it.
+    """Return the type of the next argument if all matching declarations agree on it.
 
     It determines the meaning of a bare word or a literal: `round(x, 2, half_up)`, `put(rates, 'EUR', 1)`.
     """
@@ -78,14 +78,14 @@ def argument_hint(specs: Iterable[OpSpec], position: int, before: list[ir.Expres
     return hints.pop() if len(hints) == 1 else None
 
 
-def is_member_there(specs: Iterable[OpSpec], position: int, word: str) -> bool:
+def is_declared_member(specs: Iterable[OpSpec], position: int, word: str) -> bool:
     """Return whether a declaration accepts an enum member of this name at this position."""
     patterns = [declared_type(spec.params[position][1]) for spec in specs if len(spec.params) > position]
     return any(isinstance(pattern, Enum) and word in pattern.members for pattern in patterns)
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class OverloadChoice:
     """The overload selected for two operands of given types."""
 
     specs: tuple[OpSpec, ...]
@@ -97,12 +97,12 @@ class Choice:
     returns: Type
 
 
-_CHOICES: dict[tuple[int, Type, Type], Choice] = {}
+_CHOICES: dict[tuple[int, Type, Type], OverloadChoice] = {}
 """Selections for primitive types only. Those are few, so the table is bounded, and they cover nearly every operator."""
 
 
-def find_choice(specs: tuple[OpSpec, ...], operands: tuple[ir.Expression, ...]) -> Choice | None:
-    """Return the stored selection for operands of these types, or None."""
+def find_choice(specs: tuple[OpSpec, ...], operands: tuple[ir.Expression, ...]) -> OverloadChoice | None:
+    """Return the remembered overload for operands of these types, or None."""
     if len(operands) != 2:
         return None
     one, other = operands[0].type, operands[1].type
@@ -112,14 +112,14 @@ def find_choice(specs: tuple[OpSpec, ...], operands: tuple[ir.Expression, ...]) 
 def remember_choice(
     specs: tuple[OpSpec, ...], operands: tuple[ir.Expression, ...], as_decimals: tuple[int, ...], call: ir.Call
 ) -> None:
-    """Store the selected overload of two primitive operands."""
+    """Remember the overload that was selected for two primitive operands."""
     if len(operands) == 2 == len(call.args):  # calls with defaults filled in are not stored
         one, other = operands[0].type, operands[1].type
         if type(one) is type(other) is Primitive:
-            _CHOICES[id(specs), one, other] = Choice(specs, as_decimals, call.op, call.of, call.type)
+            _CHOICES[id(specs), one, other] = OverloadChoice(specs, as_decimals, call.op, call.of, call.type)
 
 
-def instance(specs: Iterable[OpSpec], operands: tuple[ir.Expression, ...], place: ir.Place) -> ir.Call | None:
+def matching_call(specs: Iterable[OpSpec], operands: tuple[ir.Expression, ...], place: ir.Place) -> ir.Call | None:
     """Return the call of the operation whose declared types match exactly, with defaults filled in."""
     for spec in specs:
         if len(operands) > len(spec.params):

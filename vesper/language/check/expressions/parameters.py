@@ -1,4 +1,4 @@
-"""Parameters: values that change with time, `AT`, and the scales that they may be.
+"""Parameters with `AT`, whose values change with time, and scales.
 
 `vat_rate AT d` becomes `LET` with a balanced tree of comparisons of the date: no operation of its own, so every engine
 has it. `marginal` and `single_amount` become a fold over the brackets.
@@ -49,7 +49,7 @@ class Parameter:
     reference: str | None = None
 
     def note(self) -> ir.ParameterUse:
-        """Return the facts about it that explanations show."""
+        """Return the facts of the parameter that explanations show."""
         entries = tuple((each.since.isoformat(), each.reference) for each in self.entries)
         return ir.ParameterUse(self.name, self.unit, self.reference, entries)
 
@@ -107,7 +107,10 @@ class Parameters(CheckerPart):
 
 
 def _search(parameter: Parameter, first: int, end: int, moment: ir.Local, place: ir.Place) -> ir.Expression:
-    """Return the value at a date, among the values `first` to `end`. Value 0 is that before all dates: null."""
+    """Return the expression of the value at a date, among the values `first` to `end`.
+
+    Value 0 is null, before all dates.
+    """
     type_ = OptionalOf(parameter.type)
     if end - first == 1:
         return ir.Literal(type_, None if first == 0 else parameter.entries[first - 1].value, place)
@@ -125,7 +128,10 @@ def _call(op: str, left: ir.Expression, right: ir.Expression, type_: Type, place
 def _marginal(
     amount: ir.Local, scale: ir.Expression, bracket: Record, locals_: tuple[int, int], place: ir.Place
 ) -> ir.Expression:
-    """Return the sum over the brackets, from the highest down, of the rate times the part of the amount inside."""
+    """Return the sum over the brackets: each rate times the part of the amount inside.
+
+    The brackets are read from the highest down.
+    """
     state = Record((("tax", DECIMAL), ("upper", DECIMAL)))
     item, so_far = ir.Local(locals_[0], "bracket", bracket, place), ir.Local(locals_[1], "so_far", state, place)
     start = ir.Field(item, "from", DECIMAL, place)
@@ -145,7 +151,10 @@ def _marginal(
 def _single_amount(
     amount: ir.Local, scale: ir.Expression, bracket: Record, locals_: tuple[int, int], place: ir.Place
 ) -> ir.Expression:
-    """Return the amount of the last bracket that begins at or below the given one; zero below the first."""
+    """Return the amount of the last bracket that begins at or below the given amount.
+
+    It is zero below the first bracket.
+    """
     item, so_far = ir.Local(locals_[0], "bracket", bracket, place), ir.Local(locals_[1], "so_far", DECIMAL, place)
     is_reached = _call("decimal.less_or_equal", ir.Field(item, "from", DECIMAL, place), amount, BOOLEAN, place)
     value = ir.If(is_reached, ir.Field(item, "amount", DECIMAL, place), so_far, DECIMAL, place)

@@ -1,4 +1,4 @@
-"""Check of patterns in a node; the diagnostic marks the faulty part of the pattern."""
+"""Check of patterns in a node. A diagnostic marks the faulty part of the pattern."""
 
 from __future__ import annotations
 

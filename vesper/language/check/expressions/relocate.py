@@ -1,4 +1,4 @@
-"""Move of inlined expressions to the place of their call.
+"""Relocation of inlined expressions to the place of their call.
 
 A definition of a library, or a called node, is in another file. Messages, the debugger and the source map know one file
 for each node, so its expressions get the place of the call.
@@ -14,13 +14,13 @@ from vesper.language.ir import nodes as ir
 
 
 def relocate(expression: ir.Expression, place: ir.Place) -> ir.Expression:
-    """Return the expression with this place on all of its parts."""
+    """Return the expression with this place in all of its parts."""
     return Relocation(place).move(expression)
 
 
 @dataclass(frozen=True, slots=True)
 class Relocation:
-    """Moves expressions to one place, with other names and locals."""
+    """Relocates expressions to one place, with new names and locals."""
 
     place: ir.Place
     names: Mapping[tuple[str, str], ir.Expression] = field(default_factory=dict)
@@ -32,14 +32,14 @@ class Relocation:
     """Moved expressions by the `id` of the original, which may occur several times; None to keep none."""
 
     def move(self, expression: ir.Expression) -> ir.Expression:
-        """Return the expression at the place."""
+        """Return the expression with the new place, names and locals."""
         found = self._move(expression)
         if self.moved is not None:
             self.moved.setdefault(id(expression), []).append(found)
         return found
 
     def move_tables(self, tables: Iterable[LoweredTable]) -> list[LoweredTable]:
-        """Return the tables that were in moved expressions, once for each occurrence."""
+        """Return the tables of moved expressions, once for each occurrence."""
         moved = self.moved or {}
 
         def at(original: ir.Expression, number: int) -> ir.Expression:

@@ -1,4 +1,4 @@
-"""Budgets of steps: those around a step, and those of questions to agents. Mixed into the check of requests."""
+"""Budgets of steps and of requests to agents. The class is a base of the check of requests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NamedInputs = dict[str, tuple[ast.Word, ast.Expression]]
 
 
 class BudgetChecker:
-    """Knows the budgets around the current step of one node."""
+    """Tracks the budgets around the current step of one node."""
 
     def __init__(self, bag: DiagnosticBag) -> None:
         self._bag = bag
@@ -33,8 +33,8 @@ class BudgetChecker:
 
     @contextmanager
     def within(self, budget: Tree, name: str) -> Iterator[None]:
-        """Count the requests to models checked inside for a budget."""
-        found = self._policies.budget(budget, "run", name)
+        """Assign the model requests that are checked inside to a budget."""
+        found = self._policies.read_budget(budget, "run", name)
         outer, before = self._around, self._questions
         self._around = outer if found is None else (*outer, found)
         yield
@@ -44,13 +44,13 @@ class BudgetChecker:
             self._bag.error(Code.WRONG_KIND, budget.span, key="steps", expected=expected, found="none")
 
     def _budgets_of(self, effect: str, own: Tree | None, name: str) -> tuple[Budget, ...]:
-        """Return the budgets for which a request counts, or of which it reads one."""
+        """Return the budgets to which a request is charged, or of which it reads one."""
         self._questions += effect == "model_call"
-        budget = None if own is None else self._policies.budget(own, "call", name)
+        budget = None if own is None else self._policies.read_budget(own, "call", name)
         return self._around if budget is None else (*self._around, budget)
 
     def _budget_name(self, action: ast.EffectStep, step: ast.Step) -> str | None:
-        """Return the name of the budget that a step reads. Returns None after reporting that there is none."""
+        """Return the name of the budget that a step reads. None after reporting that no budget is around the step."""
         word = action.words.get("name")
         if word is None and not self._around:
             where, help_ = "a look at a budget", "no step `budget` is around it: name the budget"
@@ -61,7 +61,7 @@ class BudgetChecker:
     def _budgets_of_call(
         self, action: ast.CallNode, found: Interface, name: str, step: ast.Step
     ) -> tuple[tuple[Budget, ...], _NamedInputs] | None:
-        """Return the budgets of a call, and the input that its message is. Returns None after reporting an error."""
+        """Return the budgets of a call, and the input that takes the message. None after reporting an error."""
         asks_models = any(each.effect == "model_call" for each in found.requests.values())
         self._questions += asks_models
         agent = action.agent
@@ -71,8 +71,8 @@ class BudgetChecker:
             expected, help_ = "a node that asks a model", "write `operation: call_node`"
             self._bag.error(Code.WRONG_KIND, step.span, key="agent", expected=expected, found="another", help=help_)
             return None
-        budget = None if agent.budget is None else self._policies.budget(agent.budget, "call", name)
-        timeout = None if agent.timeout is None else self._policies.duration_us(agent.timeout, "timeout")
+        budget = None if agent.budget is None else self._policies.read_budget(agent.budget, "call", name)
+        timeout = None if agent.timeout is None else self._policies.read_duration_us(agent.timeout, "timeout")
         if timeout is not None:
             before = Budget("call", name) if budget is None else budget
             budget = replace(before, time_us=timeout if before.time_us is None else min(before.time_us, timeout))

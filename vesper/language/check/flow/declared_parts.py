@@ -1,4 +1,4 @@
-"""Declared types of a step's value, and the parts of the value that they are about."""
+"""Declared types of a step's value, each with the part that has it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vesper.values.types import Record
 def declared_parts(
     action: ast.Action, value: ir.Expression, shown: str
 ) -> Iterator[tuple[ast.TypeText, ir.Expression, str]]:
-    """Yield each declared type of a step's value, with the typed part and its name."""
+    """Yield each declared type in a step, with the typed value and its name."""
     match action:
         case ast.Compute() | ast.Conditional() | ast.Match():
             if action.type is not None:
@@ -35,18 +35,18 @@ def declared_parts(
 def _declared_results(
     table: ast.DecisionTable, value: ir.Expression, shown: str
 ) -> Iterator[tuple[ast.TypeText, ir.Expression, str]]:
-    """Yield the declared types of a table's results: of the value, of its items, or of its fields."""
+    """Yield the declared types of a table's results. They belong to the value, its items or its fields."""
     hit = "first" if table.hit is None else table.hit.text
     type_ = table.outputs[0].type if len(table.outputs) == 1 else table.type
     if hit == "count":
         return
     if type_ is not None:
-        yield _listed(type_) if hit in LIST_HITS else type_, value, shown
+        yield _array_of(type_) if hit in LIST_HITS else type_, value, shown
     elif table.outputs and isinstance(value.type, Record):
         for each in table.outputs:
             name = each.name.text
             yield each.type, ir.Field(value, name, dict(value.type.fields)[name], value.place), name
 
 
-def _listed(type_: ast.TypeText) -> ast.TypeText:
+def _array_of(type_: ast.TypeText) -> ast.TypeText:
     return ast.TypeApplied(ast.Word("array", type_.span), (type_,), type_.span)

@@ -1,4 +1,4 @@
-"""Ends of a flow: returns, declared errors, and steps after which nothing is reached."""
+"""Ends of a flow: returns, declared errors, and steps after which no step is reached."""
 
 from __future__ import annotations
 
@@ -24,15 +24,20 @@ class EndChecker:
         """Members of `error_code` that steps raise, with their locations."""
 
     def check_return(self, action: ast.Return) -> ir.Return | None:
-        """Return the IR of a return with every declared output, or None after reporting an error."""
+        """Return the IR of a return. None after reporting an error, such as a missing output."""
         given = self._check_values(action.values, self._scope.outputs, "an output", Code.RETURN_OUTPUTS)
         named = {word.text for word, _ in action.values}
         missing = [name for name in self._scope.outputs if name not in named]
         if missing:
             names = ", ".join(f"`{name}`" for name in missing)
             first = missing[0]
-            help_ = f"compute it in a step named `{first}` and add `{first}` to `success`, or write `{first}: …` there"
-            self._bag.error(Code.RETURN_OUTPUTS, action.span, problem=f"does not give {names}", help=help_)
+            values = ", ".join(f"{name}: {'…' if name in missing else name}" for name in self._scope.outputs)
+            is_list = all(isinstance(value, ast.Name) and value.text == word.text for word, value in action.values)
+            place = f"success: {{{values}}}" if is_list else f"{first}: …"
+            help_ = f"compute it in a step named `{first}` and add `{first}` to `success`, or write `{place}`"
+            span = action.values[-1][0].span if action.values else action.span
+            problem, label = f"does not give {names}", f"{names} {'is' if len(missing) == 1 else 'are'} missing here"
+            self._bag.error(Code.RETURN_OUTPUTS, span, label, problem=problem, help=help_)
         if missing or given is None:
             return None
         return ir.Return(tuple((name, given[name]) for name in self._scope.outputs if name in given))
@@ -63,7 +68,7 @@ class EndChecker:
         return None if given is None or len(found) < len(errors) else ir.Raise(tuple(found))
 
     def _record_raised(self, expression: ast.Expression) -> bool:
-        """Record the errors that an expression can raise; report an undeclared one and return False."""
+        """Record the errors that an expression can raise. Reports an undeclared one and returns False."""
         declared = self._scope.errors.get("error_code")
         members = declared.type.members if declared is not None and isinstance(declared.type, Enum) else ()
         if isinstance(expression, ast.Name | ast.String) and expression.text in members:

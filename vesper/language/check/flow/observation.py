@@ -1,4 +1,4 @@
-"""Contracts over state: reads before the flow and before each return, and the clauses about them.
+"""Contracts over state, which is read before the flow and before each return.
 
 The first read of `observe` is a request at the start of the body, the second one before every return. A postcondition
 that mentions an observed name becomes a requirement between the second read and the return: other postconditions know
@@ -52,7 +52,7 @@ class Observation:
         return self._mention.search(clause.text) is not None
 
     def before_flow(self) -> list[ir.Statement]:
-        """Return the first reads. Reports effects that change something, and names that are taken."""
+        """Return the first reads. Report effects that may change state, and names that are already declared."""
         found: list[ir.Statement] = []
         for step in self._steps:
             assert step.name is not None
@@ -74,7 +74,10 @@ class Observation:
         return found
 
     def before_return(self, end: ir.Return) -> list[ir.Statement]:
-        """Return the statements of a return: its values, the second reads, the clauses, and the end itself."""
+        """Return the statements that replace a return.
+
+        They store its values, repeat the reads, check the clauses and return.
+        """
         if not self._clauses or len(self._first) < len(self._steps):
             return [end]
         self._returns += 1
@@ -97,7 +100,7 @@ class Observation:
         return self._check(replace(step, name=replace(step.name, text=name)))
 
     def _declare(self, step: ast.Step, statement: ir.Statement) -> Declared:
-        """Declare the step of a read, and return the name under which clauses know its value."""
+        """Declare the step of a read. Return the declaration that clauses use for its value."""
         assert isinstance(statement, ir.Request)
         assert step.name is not None
         word = replace(step.name, text=statement.name)
@@ -105,7 +108,7 @@ class Observation:
         return Declared("step", step.name.text, statement.result.type, step.name.span, ir_name=statement.name)
 
     def _clause(self, clause: ast.Clause, last: dict[str, Declared], outputs: dict[str, ir.Step]) -> ir.Clause | None:
-        """Check a clause in which outputs are the values of the return, and observed names the reads."""
+        """Check a clause before a return. Its outputs are the returned values, and its observed names the reads."""
         scope, declared = self._scope, self._scope.outputs
         scope.in_postcondition = True
         scope.observed = {name: (first, last[name]) for name, first in self._first.items()}
@@ -121,7 +124,7 @@ class Observation:
 
 
 def is_read_only(request: ir.Request) -> bool:
-    """Return whether a request only reads. A cache write has the class `read` and is not one."""
+    """Return whether a request only reads. A cache write does not, although its class is `read`."""
     return request.effect_class == "read" and ".write." not in EFFECTS[request.effect].capability
 
 

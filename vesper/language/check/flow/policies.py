@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import cast
 
 from vesper.language.check.expressions.literals import Unread, read_literal
+from vesper.language.check.flow.handlers import help_for_code
 from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import DiagnosticBag
 from vesper.language.ir.failures import is_code
@@ -33,7 +34,7 @@ class PolicyReader:
     def __init__(self, bag: DiagnosticBag) -> None:
         self._bag = bag
 
-    def of_step(self, literals: dict[str, Tree]) -> Policy:
+    def step_policy(self, literals: dict[str, Tree]) -> Policy:
         """Return the `timeout` and `retry` settings of one step."""
         found: _Settings = {}
         if "timeout" in literals:
@@ -42,9 +43,9 @@ class PolicyReader:
             self._retry(literals["retry"], found)
         return found
 
-    def of_node(self, node_id: str, policies: dict[str, Tree], performance: dict[str, Tree]) -> Policy:
+    def node_policy(self, node_id: str, policies: dict[str, Tree], performance: dict[str, Tree]) -> Policy:
         """Return the policy settings of a node, including its `performance` limits."""
-        found: _Settings = dict(self.of_step(policies))
+        found: _Settings = dict(self.step_policy(policies))
         if "rate_limit" in policies:
             entry = self._entries(policies["rate_limit"], "rate_limit", shapes.RATE_LIMIT)
             self._count(entry.get("limit"), "limit", "rate_limit", found)
@@ -55,7 +56,7 @@ class PolicyReader:
             self._duration(entry.get("within"), "within", "breaker_within_us", found)
             self._duration(entry.get("open_for"), "open_for", "breaker_open_us", found)
         self._count(policies.get("concurrency"), "concurrency", "concurrency", found, maximum=MAX_CONCURRENCY)
-        if "budget" in policies and (budget := self.budget(policies["budget"], "agent", node_id)) is not None:
+        if "budget" in policies and (budget := self.read_budget(policies["budget"], "agent", node_id)) is not None:
             found["budgets"] = (budget,)
         self._count(performance.get("expected_latency_ms"), "expected_latency_ms", "expected_latency_ms", found)
         self._count(performance.get("memory_limit_mb"), "memory_limit_mb", "memory_limit_mb", found)
@@ -65,8 +66,8 @@ class PolicyReader:
             found["total_timeout_us"] = total * 1_000_000
         return found
 
-    def budget(self, tree: Tree, scope: Scope, name: str) -> Budget | None:
-        """Return a budget, or None after reporting why there is none."""
+    def read_budget(self, tree: Tree, scope: Scope, name: str) -> Budget | None:
+        """Read a budget. None after reporting an error in it."""
         entry = self._fields(tree, "budget", shapes.BUDGET_LIMITS)
         if entry is None:
             return None
@@ -99,15 +100,15 @@ class PolicyReader:
             None if share is None else int(share * 100),
         )
 
-    def duration_us(self, tree: Tree, key: str) -> int | None:
-        """Return a positive duration in microseconds, or None after reporting why there is none."""
+    def read_duration_us(self, tree: Tree, key: str) -> int | None:
+        """Read a positive duration in microseconds. None after reporting an error."""
         found: _Settings = {}
         self._duration(tree, key, "us", found)
         us = found.get("us")
         return us if isinstance(us, int) else None
 
-    def count(self, tree: Tree, key: str, maximum: int) -> int | None:
-        """Return a number from 1 to the maximum, or None after reporting why there is none."""
+    def read_count(self, tree: Tree, key: str, maximum: int) -> int | None:
+        """Read a number from 1 to the maximum. None after reporting an error."""
         found: _Settings = {}
         self._count(tree, key, "count", found, maximum)
         number = found.get("count")
@@ -141,7 +142,9 @@ class PolicyReader:
         known = [scalar for scalar in scalars if scalar is not None]
         for scalar in known:
             if not is_code(scalar.text):
-                self._bag.error(Code.CODE_CANNOT_HAPPEN, scalar.span, failure=scalar.text)
+                self._bag.error(
+                    Code.CODE_CANNOT_HAPPEN, scalar.span, failure=scalar.text, help=help_for_code(scalar.text)
+                )
         return tuple(scalar.text for scalar in known)
 
     def _fields(self, tree: Tree, key: str, shape: Shape) -> Fields | None:

@@ -6,7 +6,7 @@ and records the required capability.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -16,10 +16,21 @@ from vesper.language.check.callees import Callees, Interface
 from vesper.language.check.capabilities import FUNCTION, Need
 from vesper.language.check.expressions.checker import ExpressionChecker, place_of
 from vesper.language.check.flow.budgets import COUNTED, BudgetChecker
+from vesper.language.check.flow.loop_keys import round_key
 from vesper.language.check.flow.machines import sources_of
-from vesper.language.check.flow.sql import READS, WRITES, SqlProblem, Statement, read_sql
+from vesper.language.check.flow.sql import (
+    READS,
+    WRITES,
+    SqlProblem,
+    Statement,
+    help_for_placeholder,
+    one_line,
+    quoted_placeholders,
+    read_sql,
+    row_type,
+)
 from vesper.language.check.named_types import TypeResolver
-from vesper.language.check.scope import Scope
+from vesper.language.check.scope import Declared, Scope
 from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import DiagnosticBag, Label
 from vesper.language.diagnostics.source import Span
@@ -91,7 +102,8 @@ class RequestChecker(BudgetChecker):
         self._machines = machines
         self._callees = callees
         self._node_type = node_type
-        self._loops = 0
+        self._loops: list[Sequence[Declared]] = []
+        """Names of each open loop, outermost first."""
         self._keyed_by_event: set[tuple[str, str]] = set()
         self.needs: list[Need] = []
         self.called: dict[str, Interface] = {}
@@ -103,14 +115,14 @@ class RequestChecker(BudgetChecker):
         """Each request: its effect, effect class and location."""
 
     @contextmanager
-    def in_loop(self) -> Iterator[None]:
-        """Count the requests checked inside as repeated once per iteration."""
-        self._loops += 1
+    def in_loop(self, names: Sequence[Declared]) -> Iterator[None]:
+        """Treat the requests that are checked inside as repeated in each round. `names` are those of the loop."""
+        self._loops.append(names)
         yield
-        self._loops -= 1
+        self._loops.pop()
 
     def waits(self, node_id: str) -> bool:
-        """Return whether a called node, or one that it calls, waits for something outside."""
+        """Return whether a called node, or one that it calls, has a wait."""
         found = self._callees.find(node_id)
         return isinstance(found, Interface) and any(each.effect_class == "wait" for each in found.requests.values())
 
@@ -119,7 +131,7 @@ class RequestChecker(BudgetChecker):
         return {node_id: found.codes for node_id, found in self.called.items()}
 
     def statement(self, step: ast.Step, name: str) -> ir.Request | ir.CallNode | None:
-        """Return the IR of a step that leaves the node. Returns None after reporting an error."""
+        """Return the IR of a step that leaves the node. None after reporting an error."""
         match step.action:
             case ast.CallNode() as action:
                 return self._call(action, name, step)
@@ -168,7 +180,7 @@ class RequestChecker(BudgetChecker):
             spec = _BY_OPERATION[operation]
         effect_class = self._class(spec, action, step)
         key = self._key(effect_class, action, step) if operation not in _HAS_OWN_KEY else None
-        policy = {} if effect_class == "wait" else self._policies.of_step(action.literals)
+        policy = {} if effect_class == "wait" else self._policies.step_policy(action.literals)
         if effect_class == "unsafe" and int(policy.get("attempts", 1)) > 1:  # type: ignore[arg-type]
             problem = "retry would repeat an `unsafe` effect"
             help_ = "write `effect: keyed` with a `key` if the other side recognises it, or remove `retry`"
@@ -178,13 +190,20 @@ class RequestChecker(BudgetChecker):
         parts = self._parts(spec, action, step)
         if parts is None or effect_class is None or (effect_class == "keyed" and key is None):
             return None
-        if effect_class == "keyed" and "key" not in action.expressions and self._shares_its_key(spec, parts[0], step):
+        if (
+            effect_class == "keyed"
+            and "key" not in action.expressions
+            and self._report_shared_key(spec, parts[0], step)
+        ):
             return None
         request = self._request(spec, effect_class, name, step, *parts, policy, key)
         return replace(request, sensitive=self._sensitive(action.sensitive, request.result.type))
 
     def _sensitive(self, declared: bool | tuple[ast.Word, ...], gives: Type) -> bool | tuple[str, ...]:
-        """Return the sensitive part of an answer; report fields that its records do not have."""
+        """Return the sensitive fields of an answer, or whether all of it is sensitive.
+
+        Reports fields that its records do not have.
+        """
         if isinstance(declared, bool):
             return declared
         record = _record_in(gives)
@@ -196,17 +215,21 @@ class RequestChecker(BudgetChecker):
                 self._bag.error(Code.UNKNOWN_NAME, word.span, kinds=kinds, name=word.text, help=help_)
         return tuple(sorted({word.text for word in declared})) or False
 
-    def _shares_its_key(self, spec: EffectSpec, fixed: dict[str, str], step: ast.Step) -> bool:
-        """Report a `keyed` effect that would share the event's id as key with another request.
+    def _report_shared_key(self, spec: EffectSpec, fixed: dict[str, str], step: ast.Step) -> bool:
+        """Report a `keyed` effect that shares its key with another request.
 
-        The other side takes a second request under the same key for a repetition of the first.
+        Returns whether it does. The key is the event's id. The external system would take the second request for a
+        repetition of the first.
         """
         other_side = (spec.name, fixed[spec.fixed[0]])
         if not self._loops and other_side not in self._keyed_by_event:
             self._keyed_by_event.add(other_side)
             return False
         where = "in a loop" if self._loops else "like one before it"
-        problem, help_ = f"a `keyed` effect {where} needs its own `key`", "such as `event_id + '-2'`"
+        problem = f"a `keyed` effect {where} needs its own `key`"
+        names = [(each.name, each.type) for each in self._loops[-1]] if self._loops else []
+        example = round_key("event_id", names) if self._loops else "event_id + '-2'"
+        help_ = f"add `key: {example}`"
         self._bag.error(Code.EFFECT_CLASS, step.span, problem=problem, help=help_)
         return True
 
@@ -277,18 +300,18 @@ class RequestChecker(BudgetChecker):
             case "state_read":
                 return self._state_read(action)
             case name if name.startswith("session_"):
-                return self._session(spec, action, step)
+                return self._session_parts(spec, action, step)
             case "sleep" | "signal_wait" | "interrupt":
-                return self._wait(spec, action, step)
+                return self._wait_parts(spec, action, step)
             case "budget_read":
                 budget = self._budget_name(action, step)
                 return None if budget is None else ({"budget": budget}, {}, JSON)
             case "command_run" | "mcp_call":
-                return self._tool(spec, action)
+                return self._tool_parts(spec, action)
             case _:
-                return self._plain(spec, action)
+                return self._plain_parts(spec, action)
 
-    def _plain(self, spec: EffectSpec, action: ast.EffectStep) -> _Parts | None:
+    def _plain_parts(self, spec: EffectSpec, action: ast.EffectStep) -> _Parts | None:
         """Return the parts of an effect whose fields and arguments have equal names."""
         fixed = {name: action.words[name].text for name in spec.fixed if name in action.words}
         arguments: dict[str, ir.Expression] = {}
@@ -297,7 +320,7 @@ class RequestChecker(BudgetChecker):
                 group = action.groups.get(each.name)
                 value = None if group is None else self._record(group, action.spans[each.name])
             elif spec.name == "model_call":
-                value = self._sent_as_json(action, each.name)
+                value = self._json_argument(action, each.name)
             else:
                 value = self._argument(action, each.name, PRIMITIVES[each.type])
             if value is not None:
@@ -310,7 +333,7 @@ class RequestChecker(BudgetChecker):
         missing = [each.name for each in spec.arguments if not each.optional and each.name not in arguments]
         return None if gives is None or missing else (fixed, arguments, gives)
 
-    def _tool(self, spec: EffectSpec, action: ast.EffectStep) -> _Parts | None:
+    def _tool_parts(self, spec: EffectSpec, action: ast.EffectStep) -> _Parts | None:
         """Return the parts of a command or of a call of an MCP tool."""
         fixed = {name: action.words[name].text for name in spec.fixed if name in action.words}
         arguments: dict[str, ir.Expression] = {}
@@ -330,14 +353,14 @@ class RequestChecker(BudgetChecker):
             gives = JSON if action.returns is None else self._returns(action)
         return None if gives is None or len(fixed) < len(spec.fixed) else (fixed, arguments, gives)
 
-    def _wait(self, spec: EffectSpec, action: ast.EffectStep, step: ast.Step) -> _Parts | None:
+    def _wait_parts(self, spec: EffectSpec, action: ast.EffectStep, step: ast.Step) -> _Parts | None:
         """Return the parts of a sleep, a wait for a signal or an interrupt."""
         fixed = {name: action.words[name].text for name in spec.fixed if name in action.words}
         arguments: dict[str, ir.Expression] = {}
         for each in spec.arguments:
             if each.name in action.literals:
-                us = self._policies.duration_us(action.literals[each.name], each.name)
-                value = None if us is None else self._length(us, action.spans[each.name])
+                us = self._policies.read_duration_us(action.literals[each.name], each.name)
+                value = None if us is None else self._duration_literal(us, action.spans[each.name])
             else:
                 value = self._argument(action, each.name, PRIMITIVES[each.type])
             if value is not None:
@@ -353,15 +376,15 @@ class RequestChecker(BudgetChecker):
             return fixed, arguments, PRIMITIVES[spec.gives]
         kind = INTERRUPT_KINDS.get(fixed.get("kind", ""))
         if kind is not None and kind.ttl_us is not None and "ttl" not in arguments:
-            arguments["ttl"] = self._length(kind.ttl_us, step.span)
+            arguments["ttl"] = self._duration_literal(kind.ttl_us, step.span)
         if kind is not None and kind.is_answered and "returns" not in action.spans:
             where, help_ = f"an interrupt of kind `{fixed['kind']}`", "add the type of the answer: `returns: boolean`"
             self._bag.error(Code.MISSING_KEY, step.span, where=where, key="returns", help=help_)
             return None
-        gives = self._declared(action) if "returns" in action.spans else OptionalOf(STRING)
+        gives = self._answer_type(action) if "returns" in action.spans else OptionalOf(STRING)
         return None if gives is None or len(fixed) < len(spec.fixed) else (fixed, arguments, gives)
 
-    def _length(self, us: int, span: Span) -> ir.Expression:
+    def _duration_literal(self, us: int, span: Span) -> ir.Expression:
         return ir.Literal(DURATION, timedelta(microseconds=us), place_of(self._bag.source, span))
 
     def _argument(self, action: ast.EffectStep, name: str, type_: Type) -> ir.Expression | None:
@@ -407,7 +430,9 @@ class RequestChecker(BudgetChecker):
                 return None
         fixed = {name: action.words[name].text for name in spec.fixed if name in action.words}
         if "ttl_us" in spec.fixed:
-            ttl = None if "ttl" not in action.literals else self._policies.duration_us(action.literals["ttl"], "ttl")
+            ttl = (
+                None if "ttl" not in action.literals else self._policies.read_duration_us(action.literals["ttl"], "ttl")
+            )
             if ttl is None:
                 if "ttl" not in action.literals:
                     self._bag.error(Code.MISSING_KEY, step.span, where="a cache step with `action: put`", key="ttl")
@@ -437,8 +462,8 @@ class RequestChecker(BudgetChecker):
             gives = optional(gives)
         return None if gives is None else (fixed, arguments, gives)
 
-    def _session(self, spec: EffectSpec, action: ast.EffectStep, step: ast.Step) -> _Parts | None:
-        """Return the parts of a session request, which has exactly the arguments of its action."""
+    def _session_parts(self, spec: EffectSpec, action: ast.EffectStep, step: ast.Step) -> _Parts | None:
+        """Return the parts of a session request, with exactly the arguments of its action."""
         where = f"a session step with `action: {action.words['action'].text}`"
         known = {each.name for each in spec.arguments} | ({"ttl"} if "ttl_us" in spec.fixed else set())
         for name in ("messages", "usage", "summary", "through", "key", "value", "ttl"):
@@ -453,14 +478,14 @@ class RequestChecker(BudgetChecker):
                     return None
                 continue
             is_json = PRIMITIVES[each.type] == JSON
-            found = self._sent_as_json if is_json else partial(self._argument, type_=PRIMITIVES[each.type])
+            found = self._json_argument if is_json else partial(self._argument, type_=PRIMITIVES[each.type])
             value = found(action, each.name)
             if value is None:
                 return None
             arguments[each.name] = value
         fixed = {"session": action.words["session"].text} if "session" in action.words else {}
         if "ttl_us" in spec.fixed:
-            ttl = self._policies.duration_us(action.literals["ttl"], "ttl") if "ttl" in action.literals else 0
+            ttl = self._policies.read_duration_us(action.literals["ttl"], "ttl") if "ttl" in action.literals else 0
             if ttl is None:
                 return None
             fixed["ttl_us"] = str(ttl)
@@ -481,24 +506,24 @@ class RequestChecker(BudgetChecker):
                     return None
                 arguments[name] = value
         if "body" in action.expressions:
-            body = self._sent_as_json(action, "body")
+            body = self._json_argument(action, "body")
             if body is None:
                 return None
             arguments["body"] = body
         is_declared = action.returns is not None or action.expect is not None
-        gives = self._declared(action) if is_declared else JSON
+        gives = self._answer_type(action) if is_declared else JSON
         if endpoint is None or gives is None or not {"provider", "method"} <= action.words.keys():
             return None
         return {name: action.words[name].text for name in ("provider", "method")}, arguments, gives
 
-    def _sent_as_json(self, action: ast.EffectStep, name: str) -> ir.Expression | None:
-        """Return a value of any type as json. Returns None where the step lacks it, or after reporting an error."""
+    def _json_argument(self, action: ast.EffectStep, name: str) -> ir.Expression | None:
+        """Return a value of any type as JSON. None if the step does not have it, or after reporting an error."""
         expression = action.expressions.get(name)
         found = None if expression is None else self._expressions.infer(expression, None)
         return None if found is None else self._expressions.to_json(found)
 
-    def _declared(self, action: ast.EffectStep) -> Type | None:
-        """Return the type of an answer that is declared as a type or as the fields of a record."""
+    def _answer_type(self, action: ast.EffectStep) -> Type | None:
+        """Return the declared type of an answer. Declared fields form a record."""
         if action.expect is None:
             return self._returns(action)
         fields = [(each.name.text, self._types.resolve(each.type)) for each in action.expect]
@@ -522,14 +547,21 @@ class RequestChecker(BudgetChecker):
     # -- SQL --------------------------------------------------------------------------------------
 
     def _sql(self, sql: ast.Sql, verbs: tuple[str, ...], step: ast.Step, text: str | None = None) -> Statement | None:
+        has_bind = isinstance(step.action, ast.EffectStep) and "bind" in step.action.spans
         try:
             statement = read_sql(text or sql.text)
         except SqlProblem as problem:
-            self._bag.error(Code.BAD_SQL, sql.scalar.span, problem=str(problem))
+            help_ = help_for_placeholder(sql.text, self._scope.names, has_bind)
+            self._bag.error(Code.BAD_SQL, sql.scalar.span, problem=str(problem), help=help_)
             return None
+        self._warn_of_text_in_place_of_value(sql, has_bind)
         if statement.verb not in verbs:
-            problem_text = f"is a {statement.verb}; {step.operation.text} takes {' or '.join(verbs)}"
-            self._bag.error(Code.BAD_SQL, sql.scalar.span, problem=problem_text)
+            article = "an" if statement.verb[0] in "IU" else "a"
+            problem_text = f"is {article} {statement.verb}; {step.operation.text} takes {' or '.join(verbs)}"
+            help_ = (
+                "write `operation: database_query`, and `returns` with the type of a row" if verbs == WRITES else None
+            )
+            self._bag.error(Code.BAD_SQL, sql.scalar.span, problem=problem_text, help=help_)
             return None
         if not statement.capabilities:
             self._bag.error(Code.SQL_WITHOUT_TABLE, sql.scalar.span, help="compute the value in a `compute` step")
@@ -537,6 +569,15 @@ class RequestChecker(BudgetChecker):
         for capability in statement.capabilities:
             self._add_need(capability, step, sql.scalar.span if capability.startswith(FUNCTION) else None)
         return statement
+
+    def _warn_of_text_in_place_of_value(self, sql: ast.Sql, has_bind: bool) -> None:
+        """Warn of strings in SQL that name a value of the node: the database gets their letters."""
+        for written, help_ in quoted_placeholders(sql.text, self._scope.names, has_bind):
+            span = sql.scalar.span
+            start = self._bag.source.text.find(written, span.start, span.end)
+            span = span if start < 0 else Span(start, start + len(written))
+            problem = f"has the text `{written}` in quotes, and nothing is put in its place"
+            self._bag.warning(Code.BAD_SQL, span, problem=problem, help=help_)
 
     def _parameters_match(
         self, statement: Statement, action: ast.EffectStep, given: dict[str, ir.Expression], sql: ast.Sql
@@ -571,10 +612,10 @@ class RequestChecker(BudgetChecker):
         statement = self._sql(action.sql, READS, step)
         if statement is None or not self._parameters_match(statement, action, binds, action.sql):
             return None
-        rows, row = _row_type(gives)
+        rows, row = row_type(gives)
         if not self._columns_fit(statement, row, action.sql):
             return None
-        fixed = {"database": self._database(action), "sql": _one_line(action.sql.text), "rows": rows}
+        fixed = {"database": self._database(action), "sql": one_line(action.sql.text), "rows": rows}
         return fixed, self._bind_argument(binds, step), gives
 
     def _columns_fit(self, statement: Statement, row: Type, sql: ast.Sql) -> bool:
@@ -614,7 +655,7 @@ class RequestChecker(BudgetChecker):
                     where = f"a {step.operation.text} with `query`"
                     self._bag.error(Code.UNKNOWN_KEY, action.spans[name], where=where, key=name)
                     return None
-            sql, text = action.sql, _one_line(action.sql.text)
+            sql, text = action.sql, one_line(action.sql.text)
         else:
             built = self._build_sql(action, step, binds)
             if built is None:
@@ -652,7 +693,7 @@ class RequestChecker(BudgetChecker):
         assert action.where is not None
         binds.update({f"set_{name}": value for name, value in record.fields})
         changes = ", ".join(f"{name} = :set_{name}" for name in columns)
-        text = f"UPDATE {table.text} SET {changes} WHERE {_one_line(action.where.text)}"  # noqa: S608
+        text = f"UPDATE {table.text} SET {changes} WHERE {one_line(action.where.text)}"  # noqa: S608
         return action.where, text
 
     # -- other nodes ------------------------------------------------------------------------------
@@ -738,23 +779,13 @@ class RequestChecker(BudgetChecker):
 
 
 def _name_of(node: str) -> str:
-    """Return the name in an id, or a name as it is."""
+    """Return the name in an id. A name without version is returned unchanged."""
     parts = split_node_id(node)
     return node if parts is None else parts[0]
 
 
-def _row_type(gives: Type) -> tuple[str, Type]:
-    match gives:
-        case ArrayOf(element):
-            return "all", element
-        case OptionalOf(inner):
-            return "optional", inner
-        case _:
-            return "one", gives
-
-
 def _record_in(type_: Type) -> Record | None:
-    """Return the record that a type is, or that its arrays and optionals hold."""
+    """Return the record type that is in arrays and optionals, or None."""
     match type_:
         case ArrayOf(inner) | OptionalOf(inner):
             return _record_in(inner)
@@ -766,8 +797,3 @@ def _record_in(type_: Type) -> Record | None:
 
 def _scalar(word: ast.Word) -> Scalar:
     return Scalar(word.text, "", word.span)
-
-
-def _one_line(sql: str) -> str:
-    """Return SQL on one line, unless line breaks in literals or comments matter."""
-    return sql.strip() if any(sign in sql for sign in ("'", '"', "--", "/*", "$")) else " ".join(sql.split())

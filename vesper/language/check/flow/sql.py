@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vesper.language.sql.calls import code_of, outside_names
 from vesper.language.sql.tokens import SqlRefused
 from vesper.values.generated.sql_functions import NEVER
+from vesper.values.types import ArrayOf, OptionalOf, Type
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -25,6 +27,16 @@ READS = ("SELECT",)
 WRITES = ("INSERT", "UPDATE", "DELETE")
 _TARGET = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9_.-]*", re.ASCII)
 _SYSTEM_TABLES = re.compile(r"(?:pg_|sqlite_|pragma_).*|bytecode|dbstat|information_schema|tables_used", re.DOTALL)
+
+
+_FOREIGN = re.compile(
+    r"\$?\{+ *(?P<braces>[a-z_][a-z0-9_.]*) *\}+|[@$](?P<sign>\w+)"
+    r"|(?:(?P<column>[a-z_]\w*) *(?:=|<>|!=|<=?|>=?) *)?(?:%s|\?)",
+    re.ASCII,
+)
+"""A value in braces, by a sign, or a `?` or `%s` after its column."""
+_QUOTED = re.compile(r"'(?:[^']|'')*'")
+_HOLE = re.compile(r"\$?\{+ *(?P<name>[a-z_][a-z0-9_.]*) *\}+|(?<=^'):(?P<parameter>[a-z_]\w*)(?='$)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +58,20 @@ class Statement:
 
     @property
     def capabilities(self) -> tuple[str, ...]:
-        """What a request of this statement needs. Empty for a query of no table, which nothing can grant."""
+        """Return the capabilities of a request with this statement.
+
+        Empty for a query of no table, which no grant can cover.
+        """
         kinds = (("write", self.write_tables), ("read", self.read_tables), ("function", self.functions))
         return tuple(f"database.{kind}.{name}" for kind, names in kinds for name in names)
 
 
 class SqlProblem(Exception):
-    """A problem of a statement; its text continues a sentence that begins with `this SQL`."""
+    """A problem of a statement. Its text continues a sentence that begins with `this SQL`."""
 
 
 def read_sql(text: str) -> Statement:
-    """Return what one statement reads, writes and takes as parameters, or raise `SqlProblem`."""
+    """Return the tables, verbs, parameters and columns of one statement. Raises `SqlProblem` for an unsupported one."""
     import logging
 
     import sqlglot  # 100 ms, and most nodes have no SQL
@@ -74,7 +89,7 @@ def read_sql(text: str) -> Statement:
         raise SqlProblem(str(refused)) from None
     except (SqlglotError, RecursionError) as error:
         reason = str(error).splitlines()[0] if isinstance(error, SqlglotError) else "too deep"
-        raise SqlProblem(f"cannot be read: {_plain(reason)}") from None
+        raise SqlProblem(f"cannot be read: {_strip_escapes(reason)}") from None
     if len(statements) != 1:
         raise SqlProblem("must be one statement" if len(statements) > 1 else "is empty")
     tree = statements[0]
@@ -93,19 +108,66 @@ def read_sql(text: str) -> Statement:
     if verb == "SELECT" and not columns and columns is not None:
         raise SqlProblem("selects nothing")
     functions = _functions(code, tree, target)
-    local = [_folded(each.args["alias"].this) for each in tree.find_all(exp.CTE)]
+    local = [_fold_case(each.args["alias"].this) for each in tree.find_all(exp.CTE)]
     return Statement(
-        verb, _unique(read), _unique(written), _parameters(tree), columns, has_star, functions, _unique(local)
+        verb,
+        _deduplicate(read),
+        _deduplicate(written),
+        _parameters(tree, text),
+        columns,
+        has_star,
+        functions,
+        _deduplicate(local),
     )
 
 
+def help_for_placeholder(sql: str, names: Container[str], has_bind: bool = False) -> str | None:
+    """Return the help for a value that SQL asks for in a form of another language, outside of quotes."""
+    found = _FOREIGN.search(re.sub(r"'[^']*'", "''", sql))
+    if found is None:
+        return None
+    written = found["braces"] or found["sign"] or found["column"] or ""
+    return _write_parameter(written if written.partition(".")[0] in names else "name", has_bind)
+
+
+def _write_parameter(written: str, has_bind: bool) -> str:
+    name = written.rpartition(".")[2]
+    return f"write `:{name}` without quotes, and add {_entry(name, written, has_bind)}"
+
+
+def _entry(name: str, value: str, has_bind: bool) -> str:
+    """Return what a step needs so that a parameter has this value."""
+    if has_bind:
+        return f"`{name}` to `bind`" if name == value else f"`{name}: {value}` to `bind`"
+    return f"`bind: [{name}]`" if name == value else f"`bind: {{{name}: {value}}}`"
+
+
+def quoted_placeholders(sql: str, names: Container[str], has_bind: bool = False) -> Iterator[tuple[str, str]]:
+    """Yield each string of SQL that names a value of the node in braces or by a colon, with help."""
+    for found in _QUOTED.finditer(sql):
+        before = sql[: found.start()].rstrip()
+        if before.endswith(("#>", "#>>", "#-")) or sql[found.end() :].startswith("::"):
+            continue  # the path of a JSON value, or an array of PostgreSQL
+        for hole in _HOLE.finditer(found[0]):
+            written = hole["name"] or hole["parameter"]
+            if written.partition(".")[0] in names:
+                before, _, after = found[0][1:-1].partition(hole[0])
+                parts = [f"'{before}'"] * bool(before) + [written] + [f"'{after}'"] * bool(after)
+                entry = _entry("joined", f'"{" + ".join(parts)}"', has_bind)
+                joined = f"write `:joined` in place of the string, and add {entry}"
+                yield hole[0], _write_parameter(written, has_bind) if len(parts) == 1 else joined
+
+
 def _functions(code: list[Token], tree: exp.Expr, target: exp.Table | None) -> tuple[str, ...]:
-    """Return the functions and types that need a capability, or raise `SqlProblem` for one that has none."""
+    """Return the functions and types that need a capability.
+
+    Raises `SqlProblem` for a name that no capability allows.
+    """
     from sqlglot import exp
 
-    columns = Counter(_folded(each.this) for each in tree.find_all(exp.TableAlias) if each.columns and each.this)
+    columns = Counter(_fold_case(each.this) for each in tree.find_all(exp.TableAlias) if each.columns and each.this)
     if target is not None and isinstance(target.parent, exp.Schema):
-        columns[_folded(target.this)] += 1
+        columns[_fold_case(target.this)] += 1
     try:
         found = outside_names(code, columns)
     except SqlRefused as refused:
@@ -133,7 +195,7 @@ def _read_tables(tree: exp.Expr, target: exp.Table | None) -> list[str]:
 
 
 def _names_cte(table: exp.Table) -> bool:
-    """Return whether a name stands for a WITH that is visible there, by the rules of PostgreSQL.
+    """Return whether a table name refers to a visible WITH, by the rules of PostgreSQL.
 
     Without RECURSIVE a WITH is visible after its own definition only: `WITH t AS (SELECT x FROM t)` reads the table.
     """
@@ -141,7 +203,7 @@ def _names_cte(table: exp.Table) -> bool:
 
     if not table.name or table.db or table.catalog:
         return False
-    name = _folded(table.this)
+    name = _fold_case(table.this)
     own: exp.CTE | None = None
     around = table.parent
     while around is not None:
@@ -155,9 +217,12 @@ def _names_cte(table: exp.Table) -> bool:
 
 
 def _defines(block: exp.With, name: str, own: exp.CTE | None) -> bool:
-    """Return whether a WITH defines the name before `own`, or is recursive and defines it as `own`."""
+    """Return whether a block of WITH defines a name that is visible in `own`.
+
+    Those before `own` are visible, and `own` itself if the block is recursive.
+    """
     for cte in block.expressions:
-        if _folded(cte.args["alias"].this) == name and (cte is not own or block.recursive):
+        if _fold_case(cte.args["alias"].this) == name and (cte is not own or block.recursive):
             return True
         if cte is own:
             return False
@@ -192,27 +257,29 @@ def _table_name(table: exp.Table) -> str:
         raise SqlProblem("reads from something that is neither a table nor a function")
     if _SYSTEM_TABLES.fullmatch(table.name.lower()):
         raise SqlProblem(f"names the system table `{table.name}`; read a view that shows what the node may know of it")
-    return _folded(table.this)
+    return _fold_case(table.this)
 
 
-def _folded(identifier: exp.Expr) -> str:
-    """Return a name as PostgreSQL keeps it."""
+def _fold_case(identifier: exp.Expr) -> str:
+    """Return a name as PostgreSQL stores it: in lower case unless quoted."""
     name = identifier.name
     return name if identifier.args.get("quoted") else name.lower()
 
 
-def _parameters(tree: exp.Expr) -> tuple[str, ...]:
+def _parameters(tree: exp.Expr, text: str) -> tuple[str, ...]:
     from sqlglot import exp
 
     found: list[str] = []
     for part in tree.walk(bfs=False):
         if isinstance(part, exp.Placeholder):
             if not part.name or part.name == "?":
-                raise SqlProblem("has `?`; parameters are `:name`")
+                sign = "?" if "?" in text or "%s" not in text else "%s"
+                raise SqlProblem(f"has `{sign}`; parameters are `:name`")
             found.append(part.name)
         elif isinstance(part, exp.Parameter):
-            raise SqlProblem(f"has `{part.sql()}`; parameters are `:name`")
-    return _unique(found)
+            written = part.sql() if part.sql() in text else f"${part.sql()[1:]}"
+            raise SqlProblem(f"has `{written}`; parameters are `:name`")
+    return _deduplicate(found)
 
 
 def _columns(tree: exp.Expr) -> tuple[tuple[str, ...] | None, bool]:
@@ -226,10 +293,26 @@ def _columns(tree: exp.Expr) -> tuple[tuple[str, ...] | None, bool]:
     return (tuple(names) if all(names) else None), has_star
 
 
-def _unique(names: list[str]) -> tuple[str, ...]:
+def row_type(gives: Type) -> tuple[str, Type]:
+    """Return how many rows a query of a declared type returns (`all`, `optional`, `one`), and the type of a row."""
+    match gives:
+        case ArrayOf(element):
+            return "all", element
+        case OptionalOf(inner):
+            return "optional", inner
+        case _:
+            return "one", gives
+
+
+def one_line(sql: str) -> str:
+    """Return SQL on one line, unless line breaks in literals or comments matter."""
+    return sql.strip() if any(sign in sql for sign in ("'", '"', "--", "/*", "$")) else " ".join(sql.split())
+
+
+def _deduplicate(names: list[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _plain(text: str) -> str:
+def _strip_escapes(text: str) -> str:
     """Return a message without the terminal escapes that sqlglot adds."""
     return re.sub(r"\x1b\[[0-9;]*m", "", text).rstrip(". ")

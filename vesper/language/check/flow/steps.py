@@ -44,7 +44,7 @@ class EffectChecker(Protocol):
 
     def statement(self, step: ast.Step, name: str) -> ir.Request | ir.CallNode | None: ...
     def callee_codes(self) -> dict[str, frozenset[str]]: ...
-    def in_loop(self) -> AbstractContextManager[None]: ...
+    def in_loop(self, names: Sequence[Declared]) -> AbstractContextManager[None]: ...
     def within(self, budget: Tree, name: str) -> AbstractContextManager[None]: ...
     def waits(self, node_id: str) -> bool: ...
 
@@ -78,7 +78,7 @@ class FlowChecker:
         """Statements that must precede the current one: the value of a `match`, computed once."""
 
     def observe(self, steps: Sequence[ast.Step], clauses: Sequence[ast.Clause]) -> list[ir.Statement]:
-        """Return the reads of `contracts.observe` before the flow; returns repeat them."""
+        """Return the reads of `contracts.observe` before the flow. Returns repeat them."""
         if not steps:
             return []
         self.observation = Observation(steps, clauses, self._scope, self._expressions, self._statement, self._bag)
@@ -105,8 +105,8 @@ class FlowChecker:
         return tuple(body)
 
     @contextmanager
-    def _inside(self, facts: Facts = NOTHING) -> Iterator[None]:
-        """Open a block: its names and facts end with it."""
+    def _nested_block(self, facts: Facts = NOTHING) -> Iterator[None]:
+        """Open a block. Its names and facts end with it."""
         skipped = {text: list(found) for text, found in self._skipped.items()}
         with self._scope.block(), self._expressions.assuming(facts), self._assuming_clauses(()):
             yield
@@ -114,7 +114,7 @@ class FlowChecker:
 
     @contextmanager
     def _assuming_clauses(self, clauses: Iterable[ir.Expression]) -> Iterator[None]:
-        """Assume clauses inside a step or block, and drop those that it adds at its end."""
+        """Assume clauses within a step or block. Clauses that are added inside are dropped at its end."""
         outer = self._expressions.assumptions
         self._expressions.assumptions = [*outer, *clauses]
         yield
@@ -123,7 +123,7 @@ class FlowChecker:
     def _block_with_value(
         self, block: ast.Block, facts: Facts, expected: Type | None
     ) -> tuple[ir.Block, ir.Expression | None]:
-        with self._inside(facts):
+        with self._nested_block(facts):
             body = self.block(block.steps)
             value = None if block.value is None else self._value(block.value, expected)
         return body, value
@@ -154,7 +154,7 @@ class FlowChecker:
             statement = self._statement(step)
         before, self._before = self._before, outer
         if not step.conditions:
-            self._expressions.know(self._known_after(step))
+            self._expressions.add_facts(self._facts_after(step))
         type_ = None if statement is None else value_type(statement)
         is_skippable = bool(step.conditions)
         if step.name is not None:
@@ -174,7 +174,7 @@ class FlowChecker:
             return None
         after = self._declared_type_requirements(step, statement)
         if is_skippable:
-            return self._skippable(step, known, before, statement, after)
+            return self._skippable_statements(step, known, before, statement, after)
         return [*before, statement, *after]
 
     def _declared_type_requirements(self, step: ast.Step, statement: ir.Statement) -> list[ir.Statement]:
@@ -201,7 +201,7 @@ class FlowChecker:
         """
         return self._expressions.assuming(facts) if step.conditions else nullcontext()
 
-    def _skippable(
+    def _skippable_statements(
         self,
         step: ast.Step,
         conditions: list[ir.Expression],
@@ -209,7 +209,7 @@ class FlowChecker:
         statement: ir.Statement,
         after: list[ir.Statement],
     ) -> list[ir.Statement]:
-        condition = _all_of(conditions)
+        condition = _conjunction(conditions)
         type_ = value_type(statement)
         if isinstance(statement, ir.Step):
             wanted = optional(statement.value.type)
@@ -240,7 +240,7 @@ class FlowChecker:
         if not conditions:
             return list(body)
         place = place_of(self._bag.source, step.span)
-        arm = ir.Arm(_all_of(conditions), body, None)
+        arm = ir.Arm(_conjunction(conditions), body, None)
         return [ir.Branch(self._name(None, step.operation.text), (arm,), (), None, place)]
 
     def _check_end(self, step: ast.Step) -> list[ir.Statement] | None:
@@ -253,8 +253,8 @@ class FlowChecker:
         with self._expressions.assuming(self._facts(step)):
             statement = self._end(step.action)
         if len(step.conditions) == 1:
-            self._expressions.know(facts_when(step.conditions[0], False, self._scope))
-            self._expressions.assumptions += [_not(condition) for condition in known]
+            self._expressions.add_facts(facts_when(step.conditions[0], False, self._scope))
+            self._expressions.assumptions += [_negate(condition) for condition in known]
         if statement is None or len(known) < len(conditions):
             return None
         ends: list[ir.Statement] = [statement]
@@ -268,8 +268,8 @@ class FlowChecker:
         assert isinstance(action, ast.Raise)
         return self.ends.check_error(action.error)
 
-    def _known_after(self, step: ast.Step) -> Facts:
-        """Return the facts after a conditional: a branch that leaves was not taken."""
+    def _facts_after(self, step: ast.Step) -> Facts:
+        """Return the facts after a conditional. A branch that leaves the node was not taken."""
         action = step.action
         if not isinstance(action, ast.Conditional) or any(handler.value is not None for handler in step.handlers):
             return NOTHING  # a handler with a value continues from any point of failure
@@ -296,7 +296,7 @@ class FlowChecker:
     def _facts(self, step: ast.Step) -> Facts:
         """Return the facts inside a step.
 
-        They follow from its conditions; steps under the same conditions were executed.
+        They follow from its conditions, and from earlier steps under the same conditions.
         """
         facts = NOTHING
         for condition in step.conditions:
@@ -349,7 +349,7 @@ class FlowChecker:
                 return self._attach_handlers(step, self._effects.statement(step, name))
 
     def _hoist_calls(self, expressions: Sequence[ast.Expression]) -> None:
-        """Call the nodes that every execution of the expressions calls, in statements before the current one."""
+        """Call the nodes that every evaluation of the expressions calls, before the current statement."""
         for call in (each for expression in expressions for each in strict_calls(expression)):
             if not self._expressions.is_function_node(call.node):
                 continue
@@ -414,11 +414,11 @@ class FlowChecker:
                     error = self.ends.check_error(requirement.error)
                 if holds is not None and error is not None:
                     place = holds.place
-                    broken = _not(holds)
+                    broken = _negate(holds)
                     found.append(
                         ir.Branch(self._name(None, "validation"), (ir.Arm(broken, (error,), None),), (), None, place)
                     )
-            self._expressions.know(facts_when(requirement.clause.holds, True, self._scope))
+            self._expressions.add_facts(facts_when(requirement.clause.holds, True, self._scope))
             if is_certain and holds is not None:
                 self._expressions.assumptions.append(holds)
         return found
@@ -441,7 +441,7 @@ class FlowChecker:
                 then_value = self._expressions.convert(then_value, wanted)
                 otherwise_value = ir.Literal(wanted, None, place)
         else:
-            with self._inside(failed):
+            with self._nested_block(failed):
                 otherwise = self.block(action.otherwise.steps)
                 value = action.otherwise.value
                 otherwise_value = None if value is None else self._expressions.infer(value, hint)
@@ -457,9 +457,9 @@ class FlowChecker:
     def _values_of(
         self, blocks: Sequence[tuple[ast.Block, ir.Expression | None]], expected: Type | None
     ) -> list[ir.Expression | None] | None:
-        """Return the values of alternatives, converted to one type.
+        """Convert the values of alternatives to one type.
 
-        Either every alternative that reaches its end has a value, or none.
+        Either every alternative that reaches its end has a value, or none has.
         """
         ending = [(block, value) for block, value in blocks if not block_leaves(block)]
         with_value = [(block, value) for block, value in ending if block.value is not None]
@@ -477,18 +477,15 @@ class FlowChecker:
                 self._bag.error(Code.WRONG_KIND, block.span, also=also, key="value", expected=what, found="none")
                 return None
         spans = [block.value.span for block, _ in with_value if block.value is not None]
-        common = expected or self._common([value for _, value in with_value])
+        common = expected or self._common_type([value for _, value in with_value])
         fitted = self._one_type([value for _, value in with_value], spans, common)
         if fitted is None:
             return None
         by_block = {id(block): value for (block, _), value in zip(with_value, fitted, strict=True)}
         return [by_block.get(id(block)) for block, _ in blocks]
 
-    def _common(self, values: Sequence[ir.Expression | None]) -> Type | None:
-        """Return the optional type that a null among the values requires.
-
-        Returns None where the first value decides.
-        """
+    def _common_type(self, values: Sequence[ir.Expression | None]) -> Type | None:
+        """Return the optional type that a null among the values requires. None if the first value decides."""
         types = [value.type for value in values if value is not None]
         others = [type_ for type_ in types if type_ != NULL]
         return optional(others[0]) if others and len(others) < len(types) else None
@@ -534,7 +531,9 @@ class FlowChecker:
         fitted = self._values_of(list(zip(blocks, values, strict=True)), expected)
         if fitted is None or any(not each for each in tests):
             return None
-        arms = [ir.Arm(_any_of(test), body, value) for test, body, value in zip(tests, bodies, fitted, strict=False)]
+        arms = [
+            ir.Arm(_disjunction(test), body, value) for test, body, value in zip(tests, bodies, fitted, strict=False)
+        ]
         # Without `otherwise` the cases are exhaustive, so the last one needs no test.
         if action.otherwise is None:
             last = arms.pop()
@@ -546,7 +545,7 @@ class FlowChecker:
         return ir.Branch(name, tuple(arms), bodies[-1], fitted[-1], place)
 
     def _match_block(self, block: ast.Block, hint: Type | None) -> tuple[ir.Block, ir.Expression | None]:
-        with self._inside():
+        with self._nested_block():
             body = self.block(block.steps)
             value = None if block.value is None else self._expressions.infer(block.value, hint)
         return body, value
@@ -587,7 +586,7 @@ class FlowChecker:
         maximum = self._max(action.max)
         in_flight = None if action.max_in_flight is None else self._strands.in_flight(action)
         with ExitStack() as stack:
-            stack.enter_context(self._inside())
+            stack.enter_context(self._nested_block())
             names = () if binding is None else binding.names
             types: tuple[Type | None, ...] = items if items else tuple(None for _ in names)
             locals_ = [
@@ -601,11 +600,11 @@ class FlowChecker:
             where = None
             if binding is not None and binding.where is not None:
                 where = self._expressions.check(binding.where, BOOLEAN)
-                self._expressions.know(facts_when(binding.where, True, self._scope))
+                self._expressions.add_facts(facts_when(binding.where, True, self._scope))
             condition = None if action.condition is None else self._expressions.check(action.condition, BOOLEAN)
             if action.condition is not None:
-                self._expressions.know(facts_when(action.condition, True, self._scope))
-            with self._effects.in_loop():
+                self._expressions.add_facts(facts_when(action.condition, True, self._scope))
+            with self._effects.in_loop([*locals_, *state]):
                 body = self.block(action.steps)
             collect = None if action.collect is None else self._value(action.collect, None)
             next_ = self._next(action, dict(zip([each.name.text for each in action.state], state, strict=True)))
@@ -654,7 +653,7 @@ class FlowChecker:
     def _parallel(self, action: ast.Parallel, name: str, place: ir.Place) -> ir.Parallel | None:
         members = []
         for steps in action.members:
-            with self._inside():
+            with self._nested_block():
                 members.append(self.block(steps))
         self._scope.reopen(declared_names(action))
         return ir.Parallel(name, tuple(members), place) if self._strands.check(action, members) else None
@@ -709,7 +708,7 @@ class FlowChecker:
     def _attach_handlers(self, step: ast.Step, statement: ir.Statement | None) -> ir.Statement | None:
         if statement is None:
             for handler in step.handlers:  # check the handlers of a faulty step too
-                with self._inside():
+                with self._nested_block():
                     self.block(handler.steps)
             return None
         if isinstance(statement, ir.Return | ir.Raise | ir.Require | ir.Step):
@@ -721,7 +720,7 @@ class FlowChecker:
         found: list[ir.Handler] = []
         check_codes(step.handlers, statement, self._effects.callee_codes(), self._bag)
         for handler in step.handlers:
-            with self._inside():
+            with self._nested_block():
                 body = self.block(handler.steps)
                 value = None
                 if handler.value is not None:
@@ -746,15 +745,15 @@ def _values_of(action: ast.Action) -> list[ast.Expression]:
     return [value for _, value in values]
 
 
-def _not(condition: ir.Expression) -> ir.Expression:
+def _negate(condition: ir.Expression) -> ir.Expression:
     return ir.Call("boolean.not", (), (condition,), BOOLEAN, condition.place)
 
 
-def _all_of(conditions: list[ir.Expression]) -> ir.Expression:
+def _conjunction(conditions: list[ir.Expression]) -> ir.Expression:
     return reduce(lambda left, right: ir.Logical("and", left, right, left.place), conditions)
 
 
-def _any_of(tests: list[ir.Expression]) -> ir.Expression:
+def _disjunction(tests: list[ir.Expression]) -> ir.Expression:
     return reduce(lambda left, right: ir.Logical("or", left, right, left.place), tests)
 
 

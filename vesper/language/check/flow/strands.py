@@ -1,4 +1,4 @@
-"""Rules of strands: the members of a `parallel` and the rounds of a loop with `max_in_flight`.
+"""Rules of strands: members of a `parallel`, or rounds of a loop with `max_in_flight`.
 
 The requests of all strands are performed as one wave, so a strand neither ends the node nor waits.
 """
@@ -30,7 +30,7 @@ class StrandChecker:
         self._bag = bag
 
     def in_flight(self, action: ast.Loop) -> int | None:
-        """Return the number of rounds in flight; report fields that such a loop cannot have."""
+        """Return the number of rounds in flight. Reports fields that the loop cannot have."""
         scalar = action.max_in_flight
         assert scalar is not None
         problem = (
@@ -55,7 +55,7 @@ class StrandChecker:
         return None
 
     def check(self, action: ast.Parallel, members: Sequence[ir.Block]) -> bool:
-        """Report strands that break a rule; return whether all are sound."""
+        """Report strands that break a rule. Returns whether none does."""
         errors = self._bag.error_count
         if not MIN_STRANDS <= len(members) <= MAX_STRANDS:
             problem = f"a parallel step has {MIN_STRANDS} to {MAX_STRANDS} strands, and this has {len(members)}"
@@ -107,7 +107,7 @@ def declared_names(action: ast.Parallel) -> Iterator[str]:
 
 
 def nested_steps(steps: Sequence[ast.Step]) -> Iterator[ast.Step]:
-    """Yield steps and those in their blocks and handlers, in written order."""
+    """Yield each step and the steps in its blocks and handlers, in written order."""
     for step in steps:
         yield step
         match step.action:

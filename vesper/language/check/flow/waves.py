@@ -1,7 +1,8 @@
 """Waves of `parallel: auto`: neighbouring statements that do not depend on each other become strands.
 
-A statement joins the strand whose value it reads, or begins a strand. It ends the wave where it reads the values of two
-strands, may end the node, waits, or has to wait for every earlier step: a write, or what goes to the target of a write.
+A statement joins the strand whose value it reads, or begins a strand. It ends the wave if it reads the values of two
+strands, may end the node, or waits. It also ends the wave if it must come after every earlier step, as writes and other
+requests to their target must.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class _Strand:
 
 
 class WaveFinder:
-    """Finds the waves of one node; `called` are the interfaces of the nodes that it calls, by id."""
+    """Finds the waves of one node. `called` has the interfaces of the nodes that it calls, by id."""
 
     def __init__(self, called: Mapping[str, Interface]) -> None:
         self._called = called
@@ -53,7 +54,7 @@ class WaveFinder:
             requests = list(self._requests(statement))
             if _is_barrier(statement, requests):
                 end_wave()
-                found.append(self._inside(statement))
+                found.append(self._with_inner_waves(statement))
                 continue
             writes = any(not is_read_only(each) for each in requests)
             read = _steps_read(statement)
@@ -77,7 +78,7 @@ class WaveFinder:
         return tuple(found)
 
     def _wave(self, strands: list[_Strand], flat: list[ir.Statement]) -> list[ir.Statement]:
-        """Return the statements of a wave: one parallel statement, or as they were where at most one makes requests."""
+        """Return the statements of a wave. They stay unchanged if at most one strand makes requests."""
         members: list[_Strand] = []
         before: list[ir.Statement] = []
         for strand in strands:
@@ -88,14 +89,14 @@ class WaveFinder:
             else:
                 before += strand.body
         if len(members) < 2:
-            return [self._inside(each) for each in flat]
+            return [self._with_inner_waves(each) for each in flat]
         first = members[0].body[0]
         assert not isinstance(first, _UNNAMED)
-        bodies = tuple(tuple([self._inside(each) for each in member.body]) for member in members)
+        bodies = tuple(tuple([self._with_inner_waves(each) for each in member.body]) for member in members)
         return [*before, ir.Parallel(f"_wave_{next(self._numbers)}", bodies, first.place)]
 
-    def _inside(self, statement: ir.Statement) -> ir.Statement:
-        """Return the statement with the waves of the blocks in it."""
+    def _with_inner_waves(self, statement: ir.Statement) -> ir.Statement:
+        """Return the statement with the waves in its blocks."""
         match statement:
             case ir.Branch(arms=arms, otherwise=otherwise):
                 found = tuple(replace(arm, body=self.block(arm.body)) for arm in arms)

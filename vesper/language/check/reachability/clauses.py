@@ -29,7 +29,7 @@ _NO_FACTS = Facts()
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One result: the expression has this truth value in every execution that evaluates it.
+    """A constant result: the expression has this truth value in every execution that evaluates it.
 
     For a contradiction: in every execution in which all other clauses of its phases hold.
     """
@@ -42,8 +42,8 @@ class Finding:
 def report_constants(node: ir.Node, bag: DiagnosticBag, functions: Sequence[Span] = ()) -> tuple[Finding, ...]:
     """Report constant clauses, branches and comparisons of a checked node.
 
-    `functions` are the spans of the node's own functions. They are inlined at each call, and a condition that is
-    constant for the arguments of one call is no mistake of the function.
+    `functions` are the spans of the node's own functions. They are inlined at each call, so a condition may be constant
+    for one call without a mistake in the function.
     """
     if _is_deep(node):
         return ()
@@ -140,8 +140,8 @@ class _Reporter:
             self._report_never(given, "no value makes this true")
             return
         span = self._span(given.clause.holds.place)
-        one = self._decided_by(given, others, outcome=False)
-        together = [one] if one is not None else self._conflict(given, others)
+        one = self._deciding_clause(given, others, outcome=False)
+        together = [one] if one is not None else self._conflicting_clauses(given, others)
         text = self._text(given)
         relation = "contradicts it" if one is not None else "contradicts it together with the others"
         labels = tuple(
@@ -164,7 +164,7 @@ class _Reporter:
         labels: tuple[Label, ...] = ()
         why = "no value of these types breaks it"
         if fails is not None:
-            one = self._decided_by(given, others, outcome=True)
+            one = self._deciding_clause(given, others, outcome=True)
             why = "follows from the clauses above"
             if one is not None:
                 why = "is redundant"
@@ -174,8 +174,8 @@ class _Reporter:
         self.findings.append(Finding(Code.ALWAYS_HOLDS, given.clause.holds, True))
         self._warn(Code.ALWAYS_HOLDS, span, why, labels, help_, what=given.phase, clause=self._text(given))
 
-    def _decided_by(self, given: _PhaseClause, others: list[_PhaseClause], outcome: bool) -> _PhaseClause | None:
-        """Return a single other clause that decides this one as true, or as false."""
+    def _deciding_clause(self, given: _PhaseClause, others: list[_PhaseClause], outcome: bool) -> _PhaseClause | None:
+        """Return another clause that alone makes this one true, or false."""
         for other in others[:_MAX_TRIED]:
             known, _ = self._evaluator.branch(other.clause.holds, _NO_FACTS)
             if known is None:
@@ -185,8 +185,11 @@ class _Reporter:
                 return other
         return None
 
-    def _conflict(self, given: _PhaseClause, others: list[_PhaseClause]) -> list[_PhaseClause]:
-        """Return a minimal set of other clauses that makes this one impossible. Each is left out in turn."""
+    def _conflicting_clauses(self, given: _PhaseClause, others: list[_PhaseClause]) -> list[_PhaseClause]:
+        """Return a minimal set of other clauses that makes this one impossible.
+
+        Omits each other clause in turn, and drops it if it is not needed.
+        """
         needed = others if len(others) <= _MAX_REPEATED else []
         for other in list(needed):
             without = [each for each in needed if each is not other]
@@ -326,7 +329,7 @@ def _is_when(owner: ir.If) -> bool:
 
 
 def _is_default(owner: ir.If) -> bool:
-    """Return whether the `if` is `a ?? b`, where a redundant default is no mistake.
+    """Return whether the `if` is `a ?? b`, where a redundant default is not a mistake.
 
     Its test has its operand's location.
     """

@@ -68,12 +68,12 @@ class Constant:
 
 
 def orders_of(expression: ir.Expression) -> int | None:
-    """Return the orders of its operands that make a comparison true; None for other expressions."""
+    """Return the orders of two operands for which a comparison is true. None for other expressions."""
     return _COMPARISONS.get(expression.op) if isinstance(expression, ir.Call) else None
 
 
 class Evaluator:
-    """Evaluates expressions of one node. `found` collects constants of expressions evaluated with `noting`."""
+    """Evaluates expressions of one node, and collects constants in `found`."""
 
     def __init__(self, node: ir.Node) -> None:
         self.terms = Terms(node)
@@ -81,18 +81,18 @@ class Evaluator:
         self._base: Facts | None = None
         """Facts of the contracts while constants are recorded; None otherwise."""
 
-    def value_noting(self, expression: ir.Expression, facts: Facts, base: Facts) -> Known | None:
+    def note_value(self, expression: ir.Expression, facts: Facts, base: Facts) -> Known | None:
         """Return the value and record constants.
 
-        A comparison counts only if `base`, the contracts and the steps above, decides it: rows that repeat conditions
-        excluded by rows above are good style.
+        A comparison is recorded only if `base`, the contracts and the steps above, decides it: rows that repeat
+        conditions excluded by rows above are good style.
         """
         self._base = base
         value = self.value(expression, facts)
         self._base = None
         return value
 
-    def condition_noting(self, expression: ir.Expression, facts: Facts, base: Facts) -> Branches:
+    def note_condition(self, expression: ir.Expression, facts: Facts, base: Facts) -> Branches:
         """Return the branches of a condition. Constants inside it are recorded unless it is constant as a whole."""
         before = len(self.found)
         self._base = base
@@ -105,7 +105,7 @@ class Evaluator:
     # -- values -----------------------------------------------------------------------------------
 
     def value(self, expression: ir.Expression, facts: Facts) -> Known | None:
-        """Return the values that the expression can have; None where it never has one."""
+        """Return the values that the expression can have. None if it never has a value."""
         terms = self.terms
         kind = type(expression)
         if kind is ir.Ref or kind is ir.Literal or kind is ir.Local:
@@ -292,7 +292,7 @@ class Evaluator:
         listed = self._written_members(among)
         if listed is None or not listed:
             return (None if listed is not None else holds), fails
-        inside = _all_of(operand.type, listed)
+        inside = _enclosing_set(operand.type, listed)
         number = self.terms.number(operand)
         common = None if inside is None else meet(value, inside)
         if inside is not None:
@@ -349,7 +349,7 @@ class Evaluator:
 
 
 def _is_test(expression: ir.Expression) -> bool:
-    """Return whether an author wrote the expression as a test: a comparison, alone or combined."""
+    """Return whether the expression is a written test: a comparison, alone or combined."""
     match expression:
         case ir.Logical():
             return True
@@ -360,7 +360,7 @@ def _is_test(expression: ir.Expression) -> bool:
 
 
 def _quantify(kind: str, item: Known | None, length: Interval, never_empty: bool) -> Known:
-    """Return the possible results of `forall` or `exists` over such items."""
+    """Return the possible results of `forall` or `exists` over items with these values."""
     is_forall = kind == "forall"
     empty, rest = (TRUE, FALSE) if is_forall else (FALSE, TRUE)
     if length.high == 0 or item is None or item == empty:
@@ -368,7 +368,7 @@ def _quantify(kind: str, item: Known | None, length: Interval, never_empty: bool
     return rest if item == rest and never_empty else BOOLEANS
 
 
-def _all_of(type_: Type, values: list[Value]) -> Known | None:
+def _enclosing_set(type_: Type, values: list[Value]) -> Known | None:
     """Return the smallest set of a scalar type that holds these values. Returns None for other types."""
     if isinstance(type_, Enum):
         return Choice(frozenset(str(value) for value in values))

@@ -67,7 +67,7 @@ class Texts:
 
 @dataclass(slots=True)
 class Nullable:
-    """Null, values, or both; never empty."""
+    """A set of null, values, or both. It is never empty."""
 
     has_null: bool
     value: Known | None
@@ -82,7 +82,7 @@ class Sized:
 
 @dataclass(frozen=True, slots=True)
 class Anything:
-    """Any value; nothing is known."""
+    """The set of all values, about which nothing is known."""
 
 
 Known: TypeAlias = Interval | Choice | Texts | Nullable | Sized | Anything
@@ -150,7 +150,7 @@ def exactly(number: int) -> Interval:
 
 
 def texts(values: frozenset[str]) -> Texts:
-    """Return the set of these strings, of which there is at least one."""
+    """Return the set of these strings. There must be at least one."""
     lengths = [len(value) for value in values]
     return Texts(Interval(min(lengths), max(lengths), True), values if len(values) <= MAX_VALUES else None)
 
@@ -171,7 +171,7 @@ def interval(
 
 
 def widen_ends(low: Number | None, high: Number | None, is_whole: bool) -> Interval:
-    """Return a closed interval, with ends that are too long for arithmetic moved outwards."""
+    """Return a closed interval. Ends with too many digits for arithmetic are moved outwards."""
     if low is not None and _is_long(low):
         low = math.floor(low)
         low = None if _is_long(low) else low
@@ -347,7 +347,7 @@ _REVERSED = tuple((each & EQUAL) | (each & LESS) * 4 | (each & GREATER) // 4 for
 
 
 def restrict(one: Known, orders: int, other: Known) -> Known | None:
-    """Return the values of `one` that have such an order to some value of `other`. Returns None if there are none."""
+    """Return the values of `one` that have a given order to some value of `other`. None if there are none."""
     if orders == EQUAL:
         return meet(one, other)
     if isinstance(one, Interval) and isinstance(other, Interval):

@@ -35,7 +35,7 @@ class FlowWalk:
         self.conditions: list[FlowCondition] = []
 
     def body(self, block: ir.Block, facts: Facts) -> Facts | None:
-        """Return the facts about outputs where the node's only return is at the end. Returns None otherwise."""
+        """Return the facts about outputs. None unless the node's only return is at the end."""
         is_straight = True
         for statement in block:
             if isinstance(statement, ir.Return):
@@ -71,7 +71,7 @@ class FlowWalk:
         match statement:
             case ir.Step(value=expression, handlers=()):
                 number = terms.add_step(statement)
-                value = self._evaluator.value_noting(expression, facts, base)
+                value = self._evaluator.note_value(expression, facts, base)
                 return None if value is None else terms.learn(facts, number, value) or facts
             case ir.Step(value=expression):  # the value may come from a handler
                 return None if self._evaluate(expression, facts, base) is False else facts
@@ -106,7 +106,7 @@ class FlowWalk:
     def _evaluate(self, expression: ir.Expression, facts: Facts, base: Facts) -> bool:
         """Record constants in the expression; return False where it never has a value."""
         self._evaluator.terms.add(expression)
-        return self._evaluator.value_noting(expression, facts, base) is not None
+        return self._evaluator.note_value(expression, facts, base) is not None
 
     def _learn_outputs(self, statement: ir.Return, facts: Facts) -> Facts | None:
         """Return the facts with the possible values of each output. Returns None where an output never has one."""
@@ -114,7 +114,7 @@ class FlowWalk:
         returned: Facts | None = facts
         for name, expression in statement.values:
             terms.add(expression)
-            value = self._evaluator.value_noting(expression, facts, facts)
+            value = self._evaluator.note_value(expression, facts, facts)
             output = terms.output(name, expression.type)
             returned = None if value is None or returned is None else terms.learn(returned, output, value)
         return returned
@@ -126,7 +126,7 @@ class FlowWalk:
             if rest is None:
                 break
             self._evaluator.terms.add(arm.when)
-            holds, rest = self._evaluator.condition_noting(arm.when, rest, base)
+            holds, rest = self._evaluator.note_condition(arm.when, rest, base)
             if (holds is None) != (rest is None):
                 has_below = number + 1 < len(branch.arms) or bool(branch.otherwise) or _is_written(branch)
                 self.conditions.append(FlowCondition(arm.when, rest is None, "arm", is_last=not has_below))
@@ -163,6 +163,6 @@ class FlowWalk:
 
 
 def _is_written(branch: ir.Branch) -> bool:
-    """Return whether the author wrote the `otherwise`. The null of a skipped step has the step's location."""
+    """Return whether the author wrote the `otherwise`. The generated null of a skipped step has the step's location."""
     last = branch.otherwise_value
     return last is not None and not (isinstance(last, ir.Literal) and last.value is None and last.place == branch.place)

@@ -39,7 +39,7 @@ _MAX_BACK = 8
 
 @dataclass(slots=True)
 class Term:
-    """The structure behind a number: a form and the numbers of its parts."""
+    """The structure of a numbered expression: a form and the numbers of its parts."""
 
     form: str
     """Operation of a call, or kind of expression."""
@@ -54,7 +54,7 @@ _INVERTIBLE = frozenset(
         "optional.require", "optional.in_force", "optional.some",
     )
 )  # fmt: skip
-"""Operations whose result restricts their operands, as `Terms._back` computes."""
+"""Operations whose result restricts their operands, as `Terms._operand_sets` computes."""
 
 
 _PURE = frozenset(name for name, spec in OPERATIONS.items() if spec.effects == "pure")
@@ -91,7 +91,7 @@ class Terms:
             elif type(part) is ir.Literal:
                 numbers[part.index] = self._literal(part.type, part.value)
             else:
-                numbers[part.index] = self._of(part)
+                numbers[part.index] = self._part_number(part)
         return numbers[root.index]
 
     def add_step(self, step: ir.Step) -> int:
@@ -110,7 +110,7 @@ class Terms:
         """Return the number of an output."""
         return self._number(("output", name), "output", (), type_)
 
-    def _of(self, part: ir.Expression) -> int:
+    def _part_number(self, part: ir.Expression) -> int:
         match part:
             case ir.Local(local, _, type_):
                 if local in self._locals:
@@ -159,7 +159,7 @@ class Terms:
     # -- facts ------------------------------------------------------------------------------------
 
     def known(self, number: int, facts: Facts) -> Known:
-        """Return the known values of a term, without what its operands imply."""
+        """Return the known values of a term, without conclusions from its operands."""
         # A learnt set already includes `always`, because `learn` intersects with it.
         learnt = facts.values.get(number)
         return self.always[number] if learnt is None else learnt
@@ -190,12 +190,12 @@ class Terms:
         learnt: Facts | None = Facts({**values, number: now}, facts.orders)
         term = self.terms[number]
         if depth > 0 and term.form in _INVERTIBLE:
-            for part, follows in self._back(term, now):
+            for part, follows in self._operand_sets(term, now):
                 learnt = None if learnt is None else self.learn(learnt, part, follows, depth - 1)
         return learnt
 
-    def _back(self, term: Term, value: Known) -> list[tuple[int, Known]]:
-        """Return the value sets of the operands that follow from the value of a term."""
+    def _operand_sets(self, term: Term, value: Known) -> list[tuple[int, Known]]:
+        """Return the value sets of the operands that a term's value implies."""
         match term.form, value:
             case "decimal.from_integer", Interval():
                 follows = meet(INTEGERS, value)
@@ -203,9 +203,9 @@ class Terms:
             case "integer.negate" | "decimal.negate", Interval():
                 return [(term.parts[0], negative(value))]
             case "integer.add" | "decimal.add", Interval():
-                return self._of_sum(term, value, is_difference=False)
+                return self._sum_operand_sets(term, value, is_difference=False)
             case "integer.subtract" | "decimal.subtract", Interval():
-                return self._of_sum(term, value, is_difference=True)
+                return self._sum_operand_sets(term, value, is_difference=True)
             case "text.length", Interval():
                 return [(term.parts[0], Texts(value))]
             case "array.length" | "set.length" | "map.length", Interval():
@@ -217,8 +217,8 @@ class Terms:
             case _:
                 return []
 
-    def _of_sum(self, term: Term, value: Interval, is_difference: bool) -> list[tuple[int, Known]]:
-        """Return the sets of a sum's operands. `x + 5 > 10` implies `x > 5`, if one side has a constant set."""
+    def _sum_operand_sets(self, term: Term, value: Interval, is_difference: bool) -> list[tuple[int, Known]]:
+        """Return the value sets of a sum's operands. `x + 5 > 10` implies `x > 5`, if one side has a constant set."""
         left, right = term.parts
         found: list[tuple[int, Known]] = []
         other = self.always[right]
@@ -248,7 +248,7 @@ class Facts:
         return swap_orders(self.orders.get((other, one), ANY_ORDER))
 
     def with_order(self, one: int, other: int, orders: int) -> Facts:
-        """Return the facts with new orders of two terms, unless the limit of facts is reached."""
+        """Return the facts with new orders of two terms. They stay unchanged at the limit of facts."""
         if self.order(one, other) == orders or len(self.orders) >= MAX_FACTS:
             return self
         key, orders = ((one, other), orders) if one <= other else ((other, one), swap_orders(orders))

@@ -32,7 +32,7 @@ MAX_SCALE = 100
 
 
 def result(op: str, operands: tuple[Known, ...]) -> Known | None:
-    """Return the possible results for such operands; None where the operation always fails."""
+    """Return the possible results for operands with these values. None if the operation always fails."""
     arithmetic = _OF_NUMBERS.get(op)
     if arithmetic is not None:
         numbers = tuple([each for each in operands if isinstance(each, Interval)])
@@ -84,7 +84,10 @@ def _signs(numbers: tuple[Interval, ...]) -> Interval:
 
 
 def _whole(numbers: tuple[Interval, ...]) -> Interval:
-    """Return the results of `floor`, `ceil` and `trunc`: less than one away; rounding preserves order."""
+    """Return the results of `floor`, `ceil` and `trunc`.
+
+    They differ by less than one from the operand, and rounding preserves order.
+    """
     one = numbers[0]
     low = None if one.low is None else math.floor(one.low)
     high = None if one.high is None else math.ceil(one.high)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from vesper.language.check.expressions.narrowing import NOTHING, Facts, path_of
@@ -19,7 +21,9 @@ from vesper.language.syntax.tokens import tokenize
 from vesper.language.tables.axis import Ranges
 from vesper.language.tables.cell_values import has_literals, literal_of, literal_ranges
 from vesper.language.tables.cells import Between, CellProblem, Compare, Condition, IsNull, Not, Operand, Test
-from vesper.values.types import BOOLEAN, Enum, OptionalOf, Type, without_null
+from vesper.values.types import BOOLEAN, DECIMAL, FLOAT, INTEGER, Enum, OptionalOf, Type, without_null
+
+_NUMBERS = re.compile(r"([0-9]+(?:\.[0-9]+)?) *(?:-|–|\.\.|to) *([0-9]+(?:\.[0-9]+)?)")
 
 if TYPE_CHECKING:
     from vesper.language.check.expressions.checker import ExpressionChecker
@@ -27,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class CheckedColumn:
-    """A column with its type. `value` is the expression that its cells test: a name, or a local bound around them."""
+    """A column with its type. `value` is the expression that its cells test: a name or a bound local."""
 
     name: ast.Word
     source: ast.Expression
@@ -43,21 +47,21 @@ class CheckedColumn:
 
 def all_of(conditions: list[ir.Expression], place: ir.Place) -> ir.Expression:
     """Return the conjunction. Conditions are evaluated from the left; the tree is balanced."""
-    return _joined("and", conditions, place)
+    return _join("and", conditions, place)
 
 
 def any_of(conditions: list[ir.Expression], place: ir.Place) -> ir.Expression:
     """Return the disjunction. Conditions are evaluated from the left; the tree is balanced."""
-    return _joined("or", conditions, place)
+    return _join("or", conditions, place)
 
 
-def _joined(kind: str, conditions: list[ir.Expression], place: ir.Place) -> ir.Expression:
+def _join(kind: str, conditions: list[ir.Expression], place: ir.Place) -> ir.Expression:
     if not conditions:
         return ir.Literal(BOOLEAN, kind == "and", place)
     if len(conditions) == 1:
         return conditions[0]
     middle = (len(conditions) + 1) // 2
-    return ir.Logical(kind, _joined(kind, conditions[:middle], place), _joined(kind, conditions[middle:], place), place)
+    return ir.Logical(kind, _join(kind, conditions[:middle], place), _join(kind, conditions[middle:], place), place)
 
 
 class CellChecker:
@@ -68,17 +72,17 @@ class CellChecker:
         self._bag = checker.bag
 
     def condition(self, column: CheckedColumn, cell: ast.Cell) -> ir.Expression | None:
-        """Return the condition that a cell stands for; None after reporting an error. The cell is not `-`."""
+        """Return the condition of a cell other than `-`; None after reporting an error."""
         is_guarded = len(cell.tests) > 1 and all(_needs_value(test) for test in cell.tests)
         tests = [self._test(column, cell, test, is_guarded) for test in cell.tests]
         known = [test for test in tests if test is not None]
         if len(known) < len(tests):
             return None
         found = any_of(known, self._checker.place(cell.span))
-        return self._for_value(column, found) if is_guarded else found
+        return self._guard_null(column, found) if is_guarded else found
 
     def ranges(self, column: CheckedColumn, cells: Iterable[ast.Cell]) -> Ranges | None:
-        """Return the values that any of the cells matches; None where a test is an expression."""
+        """Return the values that any of the cells matches. None if a test is an expression."""
         try:
             return literal_ranges(tuple(test for cell in cells for test in cell.tests), column.type)
         except CellProblem:  # reported where the cell is lowered
@@ -100,7 +104,7 @@ class CellChecker:
     def _test(
         self, column: CheckedColumn, cell: ast.Cell, test: Test, is_guarded: bool = False
     ) -> ir.Expression | None:
-        """Return one test; `is_guarded` where null is excluded for the whole cell."""
+        """Return one test. With `is_guarded` null is excluded for the whole cell."""
         match test:
             case IsNull(start=start, end=end):
                 return self._is_null(column, cell.text.span(start, end))
@@ -116,16 +120,16 @@ class CellChecker:
             case Between(low=low, high=high):
                 above = self._compare(column, cell, ">=" if test.is_low_closed else ">", low)
                 below = self._compare(column, cell, "<=" if test.is_high_closed else "<", high)
-                if above is None or below is None or not self._is_ascending(column, cell, test):
+                if above is None or below is None or not self._check_ascending(column, cell, test):
                     return None
                 place = self._checker.place(cell.text.span(low.start - 1, high.end + 1))
                 within = all_of([above, below], place)
-                return within if is_guarded else self._for_value(column, within)
+                return within if is_guarded else self._guard_null(column, within)
             case Compare(operator=operator, operand=operand, is_bare=is_bare):
                 found = self._compare(column, cell, operator, operand, is_bare)
                 if found is None or is_guarded:
                     return found
-                return self._for_value(column, found, is_negated=operator == "!=")
+                return self._guard_null(column, found, is_negated=operator == "!=")
 
     def _is_null(self, column: CheckedColumn, span: Span) -> ir.Expression | None:
         if not isinstance(column.type, OptionalOf):
@@ -137,8 +141,8 @@ class CellChecker:
         value = replace(column.value, place=place)
         return ir.Call("optional.is_null", (column.type.inner,), (value,), BOOLEAN, place)
 
-    def _for_value(self, column: CheckedColumn, test: ir.Expression, is_negated: bool = False) -> ir.Expression:
-        """Return the test guarded against null: null matches `!=` and no other comparison."""
+    def _guard_null(self, column: CheckedColumn, test: ir.Expression, is_negated: bool = False) -> ir.Expression:
+        """Return the test with a guard against null. Null matches `!=` and no other comparison."""
         if not isinstance(column.type, OptionalOf):
             return test
         value = replace(column.value, place=test.place)
@@ -165,6 +169,7 @@ class CellChecker:
             self._report_literal(column, operand, span)
             return None
         else:
+            self._warn_of_difference(column, operand, span)
             other = self._operand(column, cell, operand)
         if other is None:
             return None
@@ -193,13 +198,30 @@ class CellChecker:
             self._bag.error(Code.NOT_A_MEMBER, span, name=operand.text, type=inner, help=help_)
             return
         help_ = "an expression follows an operator, as in `== limit`, or stands in braces, as in `{value IN allowed}`"
+        span_of_numbers = _NUMBERS.fullmatch(operand.text)
+        if span_of_numbers is not None and inner in (INTEGER, DECIMAL, FLOAT):
+            low, high = span_of_numbers.groups()
+            help_ = f'`{operand.text}` is not a number; a range is written `"[{low}..{high}]"`'
         if not has_literals(inner):
             help_ = "such a column has `-`, `null`, and conditions in braces over `value`"
         expected = f"a value of type {inner}"
         self._bag.error(Code.BAD_LITERAL, span, text=operand.text, expected=expected, help=help_)
 
-    def _is_ascending(self, column: CheckedColumn, cell: ast.Cell, test: Between) -> bool:
-        """Report a range whose ends are literals in the wrong order, which matches nothing."""
+    def _warn_of_difference(self, column: CheckedColumn, operand: Operand, span: Span) -> None:
+        """Warn of `== 0-100`, which is the number -100 and looks like a range."""
+        numbers = _NUMBERS.fullmatch(operand.text)
+        if numbers is None or "-" not in operand.text or without_null(column.type) not in (INTEGER, DECIMAL):
+            return
+        low, high = numbers.groups()
+        value = f"{Decimal(low) - Decimal(high):f}"
+        help_ = f'write `{value}` for the number; a range is written `"[{low}..{high}]"`'
+        self._bag.warning(Code.CONSTANT_COMPARISON, span, help=help_, text=operand.text, always=value)
+
+    def _check_ascending(self, column: CheckedColumn, cell: ast.Cell, test: Between) -> bool:
+        """Report a range with literal ends in the wrong order.
+
+        It matches nothing. Returns whether the order is right.
+        """
         try:
             is_empty = literal_ranges((test,), column.type) == ()
         except CellProblem:

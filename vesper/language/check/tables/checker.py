@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Output:
-    """An output of the table: its name, its type, and its literals in order of priority."""
+    """An output of the table. `values` has its literals in order of priority."""
 
     name: ast.Word
     type: Type
@@ -67,7 +67,7 @@ class TableChecker:
         if isinstance(table.rows, ast.TableFile):
             return self._check_file(table, table.rows, name, expected)
         hit = "first" if table.hit is None else table.hit.text
-        if hit == "count" and not self._is_count(table, table.rows):
+        if hit == "count" and not self._check_count(table, table.rows):
             return None
         columns = self._columns(table)
         outputs = self._outputs(table)
@@ -95,7 +95,7 @@ class TableChecker:
     def _check_file(
         self, table: ast.DecisionTable, file: ast.TableFile, name: ast.Word, expected: Type | None
     ) -> ir.Expression | None:
-        """Return the value of a table whose rows are in a file, or None after reporting an error."""
+        """Return the value of a table with rows in a file. None after reporting an error."""
         hit = "first" if table.hit is None else table.hit.text
         outputs = self._outputs(table)
         if not table.outputs:
@@ -118,8 +118,11 @@ class TableChecker:
         body = files.combine(table, sheet, name, hit, known, results)
         return None if body is None else self._as_expected(_bind(body, known), expected, hit, name.span)
 
-    def _is_count(self, table: ast.DecisionTable, rows: tuple[ast.Row, ...]) -> bool:
-        """Report what a count cannot have: a default row, or results in some rows only."""
+    def _check_count(self, table: ast.DecisionTable, rows: tuple[ast.Row, ...]) -> bool:
+        """Report a default row, or results in only some rows.
+
+        A count can have neither. Returns whether there was no error.
+        """
         if table.otherwise is not None:
             help_ = "a count is 0 if no row matches: leave `otherwise` out"
             span = table.otherwise.span
@@ -150,7 +153,7 @@ class TableChecker:
     # -- columns ----------------------------------------------------------------------------------
 
     def _columns(self, table: ast.DecisionTable) -> dict[str, CheckedColumn] | None:
-        """Return the columns: those declared, then those that only cells name, in order of first use."""
+        """Return the declared columns, then those that only cells name, in order of first use."""
         assert not isinstance(table.rows, ast.TableFile)
         declared = {column.name.text: column for column in table.columns}
         used: dict[str, ast.Word] = {}
@@ -190,7 +193,7 @@ class TableChecker:
         return self._with_allowed(column, declared) if declared.allowed else column
 
     def _with_allowed(self, column: CheckedColumn, declared: ast.Column) -> CheckedColumn | None:
-        """Return the column with its value checked against its allowed ones."""
+        """Return the column with a check of its value against the allowed ones."""
         tests = [self._cells.condition(column, cell) for cell in declared.allowed if cell.tests]
         known = [test for test in tests if test is not None]
         if len(known) < len(tests):
@@ -223,7 +226,7 @@ class TableChecker:
         return found if len(found) == len(table.outputs) else None
 
     def _row_type(self, outputs: list[_Output], hit: str, expected: Type | None) -> Type | None:
-        """Return the type that results of rows have; None where the rows decide."""
+        """Return the type that the result of each row must have. None if the rows determine it."""
         if len(outputs) == 1:
             return outputs[0].type
         if outputs:
@@ -249,7 +252,7 @@ class TableChecker:
             expected = f"a mapping with {names}"
             self._bag.error(Code.WRONG_KIND, then.span, key="then", expected=expected, found="one expression")
             return None
-        value = self._checker.infer(self._with_words(then, outputs), wanted)
+        value = self._checker.infer(self._quote_words(then, outputs), wanted)
         if value is None or value.type == NULL:
             return value
         value = value if wanted is None else self._checker.fit(value, wanted, then.span)
@@ -257,20 +260,20 @@ class TableChecker:
             return value
         return self._within_values(value, outputs, then.span)
 
-    def _with_words(self, then: ast.Expression, outputs: list[_Output]) -> ast.Expression:
-        """Return the result with bare words that are among the texts of `values` as strings."""
+    def _quote_words(self, then: ast.Expression, outputs: list[_Output]) -> ast.Expression:
+        """Return the result with bare words as strings if they are among the `values`."""
         if len(outputs) == 1:
-            return self._word(then, outputs[0])
+            return self._quote_word(then, outputs[0])
         if not outputs or not isinstance(then, ast.RecordLiteral):
             return then
         by_name = {each.name.text: each for each in outputs}
         entries = [
-            (word, self._word(part, by_name[word.text]) if word.text in by_name else part)
+            (word, self._quote_word(part, by_name[word.text]) if word.text in by_name else part)
             for word, part in then.entries
         ]
         return replace(then, entries=tuple(entries))
 
-    def _word(self, part: ast.Expression, output: _Output) -> ast.Expression:
+    def _quote_word(self, part: ast.Expression, output: _Output) -> ast.Expression:
         is_text = isinstance(part, ast.Name) and part.text in output.values and without_null(output.type) == STRING
         if not is_text:
             return part
@@ -296,17 +299,21 @@ class TableChecker:
         return None
 
     def _within_values(self, value: ir.Expression, outputs: list[_Output], span: Span) -> ir.Expression | None:
-        """Return a result whose outputs are among their `values`: literals by this check, others at run time."""
+        """Return a result whose outputs are among their `values`.
+
+        Literals are checked here, other results at run time.
+        """
         if len(outputs) == 1:
-            return self._one_of(value, outputs[0], span)
+            return self._check_allowed(value, outputs[0], span)
         assert isinstance(value, ir.RecordValue)
         fields = [
-            (name, self._one_of(part, each, span)) for (name, part), each in zip(value.fields, outputs, strict=True)
+            (name, self._check_allowed(part, each, span))
+            for (name, part), each in zip(value.fields, outputs, strict=True)
         ]
         known = tuple((name, part) for name, part in fields if part is not None)
         return replace(value, fields=known) if len(known) == len(fields) else None
 
-    def _one_of(self, value: ir.Expression, output: _Output, span: Span) -> ir.Expression | None:
+    def _check_allowed(self, value: ir.Expression, output: _Output, span: Span) -> ir.Expression | None:
         if not output.values:
             return value
         literal = literal_of(value)
@@ -342,7 +349,10 @@ class TableChecker:
         outputs: list[_Output],
         wanted: Type | None,
     ) -> list[LoweredRow] | None:
-        """Check the rows in order, the default row last. A row of a first-hit table knows that those above failed."""
+        """Check the rows in order, the default row last.
+
+        A row of a first-hit table assumes that the rows above failed.
+        """
         conditions: list[ir.Expression | None] = []
         values: list[ir.Expression | None] = []
         failed: Facts = NOTHING
@@ -399,7 +409,10 @@ class TableChecker:
     def _one_type(
         self, rows: list[ast.Row], values: list[ir.Expression | None], wanted: Type | None, may_be_null: bool
     ) -> list[ir.Expression] | None:
-        """Convert the results to one type. Null among them makes it optional, unless the place around expects one."""
+        """Convert the results to one type.
+
+        A null among them makes it optional, unless the context expects another type.
+        """
         known = [value for value in values if value is not None]
         if len(known) < len(values) or not known:
             return None
@@ -422,7 +435,10 @@ class TableChecker:
     def _ranks(
         self, rows: list[LoweredRow], table: ast.DecisionTable, hit: str, outputs: list[_Output]
     ) -> list[tuple[int, ...]] | None:
-        """Return the priority of each row: the positions of its outputs in their `values`, the lowest first."""
+        """Return the priority of each row, the lowest first.
+
+        It has the positions of the row's outputs in their `values`.
+        """
         assert table.hit is not None
         ranked: list[tuple[int, ...]] = []
         for row in rows:
@@ -466,7 +482,7 @@ def _result_span(row: ast.Row) -> Span:
 
 
 def _bind(body: ir.Expression, columns: Iterable[CheckedColumn]) -> ir.Expression:
-    """Return the body with the values of the columns bound around it, the first one outermost."""
+    """Return the body inside a LET for each column's value, the first outermost."""
     bindings = [(column.name.text, number, value) for column in columns for number, value in column.bound]
     for name, number, value in reversed(bindings):
         body = ir.Let(number, name, value, body, value.place)

@@ -1,4 +1,4 @@
-"""Conditions of the IR as boxes: sets of values by name, exact for comparisons of names with literals.
+"""Conditions of the IR as boxes: sets of values by name.
 
 A box maps the key of a name to the values for which the condition can hold. AND, OR and NOT of exact conditions are
 exact; any other condition is an upper bound without restriction.
@@ -35,7 +35,10 @@ _FAMILIES = ("integer", "decimal", "float", "text", "date", "timestamp", "durati
 
 @dataclass(slots=True)
 class Boxes:
-    """Values for which a condition can hold: any of the boxes. It holds in all of them where `is_exact`."""
+    """A union of boxes that contains every value for which a condition holds.
+
+    With `is_exact` it contains no other value.
+    """
 
     boxes: list[Sets]
     is_exact: bool = True
@@ -49,7 +52,7 @@ class ConditionReader:
     _aliases: dict[int, Key] = field(default_factory=dict)
 
     def alias(self, number: int, value: ir.Expression) -> None:
-        """Identify a local with the name that it is bound to, if it is."""
+        """Identify a local with the name that it is bound to, if any."""
         if isinstance(value, ir.Call) and value.op == "table.allowed":
             value = value.args[0]
         key = self._key(value)
@@ -66,7 +69,7 @@ class ConditionReader:
                 return Boxes([{}] if value == holds else [])
             case ir.Logical(kind=kind, left=left, right=right):
                 first, second = self._read(left, holds), self._read(right, holds)
-                return _both(first, second) if (kind == "and") == holds else _either(first, second)
+                return _intersect(first, second) if (kind == "and") == holds else _unite(first, second)
             case ir.Call(op="boolean.not", args=(inner,)):
                 return self._read(inner, not holds)
             case ir.Call(op="optional.is_null" | "optional.is_not_null" as op, args=(operand,)):
@@ -82,7 +85,7 @@ class ConditionReader:
                 return self._box(key, condition, axis_of(BOOLEAN).ranges(ValueSet((Interval(holds, holds),))))
 
     def key(self, expression: ir.Expression) -> Key | None:
-        """Return what identifies a name, or a field of one; None for other expressions. Notes its type."""
+        """Return the key of a name or of its field, and record its type. None for other expressions."""
         found = self._key(expression)
         if found is not None:
             inner = expression.args[0] if isinstance(expression, ir.Call) else expression
@@ -125,7 +128,7 @@ class ConditionReader:
             return self._null(left, (operator == "==") == holds)
         value = literal.value
         assert not isinstance(value, list | dict | frozenset)
-        return self._box(key, left, _compared(operator, value, left.type, axis.domain), holds)
+        return self._box(key, left, _compared_ranges(operator, value, left.type, axis.domain), holds)
 
     def _member(self, operand: ir.Expression, items: ir.Expression, holds: bool) -> Boxes:
         key = self.key(operand)
@@ -143,7 +146,7 @@ class ConditionReader:
         return self._box(key, operand, union(points), holds)
 
     def _box(self, key: Key, expression: ir.Expression, ranges: Ranges, holds: bool = True) -> Boxes:
-        """Return the box of a test. A name that is unwrapped is not null where the test is evaluated."""
+        """Return the box of a test. An unwrapped name is not null where the test is evaluated."""
         domain = axis_of(self.types[key]).domain
         if isinstance(expression, ir.Call):
             domain = complement((NULL_RANGE,), domain)
@@ -158,8 +161,8 @@ def _literal(expression: ir.Expression) -> ir.Literal | None:
     return None
 
 
-def _compared(operator: str, value: Scalar, type_: Type, domain: Ranges) -> Ranges:
-    """Return the values that compare so with a literal. Null equals no value; NaN satisfies `!=` alone."""
+def _compared_ranges(operator: str, value: Scalar, type_: Type, domain: Ranges) -> Ranges:
+    """Return the values for which a comparison with a literal holds. Null equals no value; NaN satisfies only `!=`."""
     axis = axis_of(without_null(type_))
     match operator:
         case "<" | "<=":
@@ -172,7 +175,7 @@ def _compared(operator: str, value: Scalar, type_: Type, domain: Ranges) -> Rang
     return complement(ranges, domain) if operator == "!=" else ranges
 
 
-def _both(left: Boxes, right: Boxes) -> Boxes:
+def _intersect(left: Boxes, right: Boxes) -> Boxes:
     is_exact = left.is_exact and right.is_exact
     if len(left.boxes) * len(right.boxes) > MAX_BOXES:
         return Boxes([{}], is_exact=False)
@@ -187,7 +190,7 @@ def _both(left: Boxes, right: Boxes) -> Boxes:
     return Boxes(found, is_exact)
 
 
-def _either(left: Boxes, right: Boxes) -> Boxes:
+def _unite(left: Boxes, right: Boxes) -> Boxes:
     is_exact = left.is_exact and right.is_exact
     boxes = left.boxes + right.boxes
     if all(len(box) == 1 for box in boxes) and len({key for box in boxes for key in box}) == 1:

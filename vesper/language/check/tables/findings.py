@@ -1,7 +1,7 @@
 """Findings of the analysis of a table: gaps, overlaps and unreachable rows, with a witness.
 
-The columns count as independent of each other, within their types, their `allowed` values, the constraints of inputs
-and the preconditions. What the analysis proves also decides how the table is lowered.
+The analysis treats columns as independent of each other, within their types, their `allowed` values, the constraints of
+inputs and the preconditions. Its results also decide how the table is lowered.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NEEDS_HIT = frozenset({"first", "unique", "any", "priority", "min", "max"})
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:
-    """What the analysis proves about a table."""
+    """The proven facts about a table."""
 
     is_complete: bool = False
     """Every value of the columns matches a row."""
@@ -61,7 +61,7 @@ class Findings:
     def examine(
         self, table: ast.DecisionTable, hit: str, columns: list[CheckedColumn], rows: list[LoweredRow]
     ) -> TableFacts:
-        """Return what is proven; report gaps, overlaps and rows that are never reached."""
+        """Return the proven facts, and report gaps, overlaps and unreachable rows."""
         has_cells = any(row.source.cells for row in rows)
         has_default = table.otherwise is not None
         conditional = [row for row in rows if row.condition is not None]
@@ -116,7 +116,7 @@ class Findings:
         return Analysis(domains, boxes, self._checker.analysis_budget), all(found.is_exact for found in read)
 
     def _domains(self, allowed: dict[Key, Ranges]) -> list[Ranges]:
-        """Return the possible values of each name, from its type, its allowed values and the clauses about it."""
+        """Return the possible values of each name. Its type, its allowed values and clauses restrict them."""
         types = dict(self._reader.types)
         domains = {key: axis_of(types[key]).domain for key in self._keys}
         for key in self._keys:
@@ -125,7 +125,7 @@ class Findings:
         for clause in self._checker.assumptions:
             reader = ConditionReader()
             found = reader.read(clause)
-            mentioned = {_root(key) for key in _mentioned(clause)} & {_root(key) for key in self._keys}
+            mentioned = {_root(key) for key in _mentioned_keys(clause)} & {_root(key) for key in self._keys}
             if not mentioned:
                 continue
             if len(found.boxes) != 1 or not found.is_exact or not set(found.boxes[0]) <= set(self._keys):
@@ -178,12 +178,15 @@ class Findings:
                 self._bag.warning(Code.UNREACHABLE_BRANCH, source.span, label, what="this row", help=help_)
 
     def _witness(self, point: Point) -> str | None:
-        """Return the values of a point as text; None where no value is known in a range of it."""
+        """Return the values of a point as text. None if no value is known in one of its ranges."""
         return show_point(self._labels, [self._reader.types[key] for key in self._keys], point)
 
 
 def _classes(hit: str, rows: list[LoweredRow]) -> list[Hashable | None]:
-    """Return what rows have in common that may overlap: under `any` their result, where it is a literal."""
+    """Return the class of each row; rows of one class may overlap.
+
+    Under `any` the class is the row's literal result, under `unique` every row has its own.
+    """
     if hit == "unique":
         return list(range(len(rows)))
     return [_result_class(row.value) for row in rows]
@@ -199,12 +202,12 @@ def _result_class(value: ir.Expression) -> Hashable | None:
     return "value", literal.value
 
 
-def _mentioned(clause: ir.Expression) -> set[Key]:
+def _mentioned_keys(clause: ir.Expression) -> set[Key]:
     return {(part.kind, part.name) for part in ir.walk(clause) if isinstance(part, ir.Ref)}
 
 
 def _root(key: Key) -> Key:
-    """Return the name that a key begins with: `(("input", "order"), "total")` begins with `("input", "order")`."""
+    """Return the first name of a key: `(("input", "order"), "total")` begins with `("input", "order")`."""
     while isinstance(key, tuple) and isinstance(key[0], tuple):
         key = key[0]
     return key

@@ -1,4 +1,4 @@
-"""Check of a decision table whose rows are in a file. Its lookups name the rows by the hash of their table."""
+"""Check of a decision table with rows in a file. Its lookups name the rows by the hash of their table."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class FileRows(Combiner):
-    """The rows of a file and the lookups among them."""
+    """The rows of a file, and the lookups in them."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class FileRows(Combiner):
         type_ = outputs[0].type if len(outputs) == 1 else self._record
         super().__init__(checker, hit, span, [], None, facts, type_)
 
-    def _first(self) -> ir.Expression:
+    def _first_result(self) -> ir.Expression:
         found = self._lookup("lookup.find", optional(self._record))
         if self._facts.is_complete:
             return self._result(ir.Call("optional.unwrap", (self._record,), (found,), self._record, self._place))
@@ -61,13 +61,13 @@ class FileRows(Combiner):
         body = ir.If(
             self._is_null(local, self._record),
             ir.Literal(type_, None, self._place),
-            self._converted(self._result(row), type_),
+            self._convert(self._result(row), type_),
             type_,
             self._place,
         )
         return ir.Let(number, "found", found, body, self._place)
 
-    def _matching(self) -> ir.Expression:
+    def _matching_results(self) -> ir.Expression:
         rows = self._lookup("lookup.find_all", ArrayOf(self._record))
         if self._type == self._record:
             return rows
@@ -172,7 +172,7 @@ class FileTableChecker:
         columns: Sequence[CheckedColumn],
         rows: Sequence[TableRow],
     ) -> TableFacts:
-        """Return what is proven about the rows; report gaps and overlaps."""
+        """Return the proven facts about the rows, and report gaps and overlaps."""
         if hit not in NEEDS_HIT:
             return TableFacts()
         axes = [axis_of(each.type) for each in columns]

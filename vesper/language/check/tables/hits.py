@@ -64,13 +64,13 @@ class Combiner:
         """Return the value of the table, or None after reporting an error."""
         match self._hit:
             case "first" | "priority":
-                return self._first()
+                return self._first_result()
             case "unique" | "any":
-                return self._first() if self._facts.is_single else self._agreed()
+                return self._first_result() if self._facts.is_single else self._agreed_result()
             case "sum":
                 return self._sum()
             case "min" | "max":
-                return self._extreme()
+                return self._extreme_result()
             case "count":
                 return self._length(self._hits())
             case _:
@@ -78,7 +78,7 @@ class Combiner:
 
     # -- one row decides --------------------------------------------------------------------------
 
-    def _first(self) -> ir.Expression:
+    def _first_result(self) -> ir.Expression:
         rows = [(row.condition, row.value) for row in self._rows]
         if self._default is not None:
             return self._chain(rows, self._default)
@@ -87,7 +87,7 @@ class Combiner:
             return self._chain(rows[:-1], rows[-1][1])
         type_ = optional(self._type)
         return self._chain(
-            [(condition, self._converted(value, type_)) for condition, value in rows],
+            [(condition, self._convert(value, type_)) for condition, value in rows],
             ir.Literal(type_, None, self._place),
         )
 
@@ -96,17 +96,17 @@ class Combiner:
             return _chain(rows, last)
         # A chain of 1,000 rows is too deep for one expression: each part yields its result or null.
         for start in reversed(range(0, len(rows), _LINK)):
-            part = [(condition, self._wrapped(value)) for condition, value in rows[start : start + _LINK]]
+            part = [(condition, self._wrap(value)) for condition, value in rows[start : start + _LINK]]
             found = _chain(part, ir.Literal(part[0][1].type, None, self._place))
             number = self._checker.fresh_local()
             last = ir.Let(number, "found", found, self._unless_null(number, found.type, last), self._place)
         return last
 
-    def _wrapped(self, value: ir.Expression) -> ir.Expression:
-        """Return a result as an optional. One that may itself be null becomes a record first."""
+    def _wrap(self, value: ir.Expression) -> ir.Expression:
+        """Return a result as an optional. A result that may itself be null becomes a record first."""
         if isinstance(value.type, OptionalOf):
             value = ir.RecordValue((("result", value),), value.place)
-        return self._converted(value, optional(value.type))
+        return self._convert(value, optional(value.type))
 
     def _unless_null(self, number: int, type_: Type, below: ir.Expression) -> ir.Expression:
         assert isinstance(type_, OptionalOf)
@@ -121,14 +121,14 @@ class Combiner:
     def _is_null(self, value: ir.Expression, inner: Type) -> ir.Expression:
         return ir.Call("optional.is_null", (inner,), (value,), BOOLEAN, self._place)
 
-    def _converted(self, value: ir.Expression, type_: Type) -> ir.Expression:
+    def _convert(self, value: ir.Expression, type_: Type) -> ir.Expression:
         found = self._checker.convert(value, type_)
         assert found is not None
         return found
 
     # -- all matching rows count ------------------------------------------------------------------
 
-    def _matching(self) -> ir.Expression:
+    def _matching_results(self) -> ir.Expression:
         """Return the results of the matching rows."""
         array = ArrayOf(self._type)
         items = tuple(
@@ -146,9 +146,9 @@ class Combiner:
         return ir.Call("array.flatten", (self._type,), (listed,), array, self._place)
 
     def _hits(self) -> ir.Expression:
-        """Return the results of the matching rows, or of the default row if there is none."""
+        """Return the results of the matching rows, or of the default row if none matches."""
         array = ArrayOf(self._type)
-        hits = self._matching()
+        hits = self._matching_results()
         if self._default is None:
             return hits
         default = ir.Array((self._default,), self._type, self._default.place)
@@ -157,7 +157,7 @@ class Combiner:
         body = ir.If(self._is_empty(local), default, local, array, self._place)
         return ir.Let(number, "hits", hits, body, self._place)
 
-    def _agreed(self) -> ir.Expression:
+    def _agreed_result(self) -> ir.Expression:
         op = "table.only" if self._hit == "unique" else "table.same"
         found = ir.Call(op, (self._type,), (self._hits(),), optional(self._type), self._place)
         if not self._has_hit or isinstance(self._type, OptionalOf):
@@ -168,22 +168,22 @@ class Combiner:
         if self._type not in _SUMS:
             self._refuse("numbers or durations")
             return None
-        return self._over("sum", self._hits())
+        return self._aggregate("sum", self._hits())
 
-    def _extreme(self) -> ir.Expression | None:
+    def _extreme_result(self) -> ir.Expression | None:
         if not is_ordered(self._type):
             self._refuse("results with an order")
             return None
         hits = self._hits()
         if self._has_hit:
-            return self._over(self._hit, hits)
+            return self._aggregate(self._hit, hits)
         number, type_ = self._checker.fresh_local(), optional(self._type)
         local = ir.Local(number, "hits", hits.type, self._place)
-        found = self._converted(self._over(self._hit, local), type_)
+        found = self._convert(self._aggregate(self._hit, local), type_)
         body = ir.If(self._is_empty(local), ir.Literal(type_, None, self._place), found, type_, self._place)
         return ir.Let(number, "hits", hits, body, self._place)
 
-    def _over(self, kind: str, hits: ir.Expression) -> ir.Expression:
+    def _aggregate(self, kind: str, hits: ir.Expression) -> ir.Expression:
         number = self._checker.fresh_local()
         value = ir.Local(number, "result", self._type, self._place)
         return ir.For(kind, (number,), ("result",), hits, None, None, value, self._type, self._place)

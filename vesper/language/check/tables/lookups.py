@@ -1,4 +1,4 @@
-"""Rows of a file as the table of the IR that lookups name by its hash."""
+"""Rows of a file as a table of the IR. Lookups name the table by its hash."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def lookup_table(columns: Sequence[Column], outputs: Sequence[OutputColumn], row
 
 
 def _texts(column: list[_Part], form: Callable[[_Part], object]) -> list[str]:
-    """Return the canonical texts of a column. Equal values are one object, whose text is written once."""
+    """Return the canonical texts of a column. Equal values are one object, whose text is computed once."""
     written = {id(value): canonical_text(form(value)) for value in {id(each): each for each in column}.values()}
     return [written[id(value)] for value in column]
 
@@ -44,15 +44,15 @@ def _cell_form(type_: Type, cell: ValueSet | None) -> object:
     if cell is None or (cell.intervals == _ALL and (cell.has_null or not isinstance(type_, OptionalOf))):
         return None
     inner = without_null(type_)
-    intervals = _halves(inner) if cell.intervals == _ALL else cell.intervals
+    intervals = _half_ranges(inner) if cell.intervals == _ALL else cell.intervals
     tests: list[dict[str, JsonForm]] = [_test_form(inner, each) for each in intervals]
     if cell.has_null:
         tests.append({"is": None})
     return tests[0] if len(tests) == 1 else tests
 
 
-def _halves(type_: Type) -> tuple[Interval, ...]:
-    """Return every value but null as two ranges: a test has at least one end."""
+def _half_ranges(type_: Type) -> tuple[Interval, ...]:
+    """Return every value but null as two ranges. One range would have no end, and a test needs at least one."""
     axis = axis_of(type_)
     _, middle = axis.example(axis.order)
     return Interval(None, middle), Interval(middle, None, is_low_open=True)

@@ -1,4 +1,4 @@
-"""Rows of a table as IR, and where they end up in the table of expressions."""
+"""Rows of a table as IR, and their positions in the table of expressions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vesper.language.syntax import ast
 
 @dataclass(frozen=True, slots=True)
 class LoweredRow:
-    """A row with its condition, None for the default row, and its result."""
+    """A row with its condition and its result. The default row has no condition."""
 
     source: ast.Row
     condition: ir.Expression | None
@@ -21,7 +21,7 @@ class LoweredRow:
 
 @dataclass(frozen=True, slots=True)
 class LoweredTable:
-    """A table whose rows are part of an expression. `columns` has their names."""
+    """A table whose rows are part of an expression. `columns` has the names of its columns."""
 
     name: str
     hit: str
@@ -30,14 +30,17 @@ class LoweredTable:
 
 
 def literal_of(value: ir.Expression) -> ir.Literal | None:
-    """Return the literal that a result is, else None."""
+    """Return the result if it is a literal, else None."""
     if isinstance(value, ir.Call) and value.op == "optional.some":
         value = value.args[0]
     return value if isinstance(value, ir.Literal) else None
 
 
 def locate_tables(tables: Iterable[LoweredTable], expressions: Sequence[ir.Expression]) -> tuple[TableSource, ...]:
-    """Return the tables in program order, with the indices of their rows; that of a function once for each call."""
+    """Return the tables in program order, with the indices of their rows.
+
+    A table of a function occurs once for each call.
+    """
     found: list[TableSource] = []
     rows = [row for table in tables for row in table.rows]
     places: dict[int, list[int]] = {id(part): [] for row in rows for part in (row.condition, row.value)}

@@ -93,8 +93,9 @@ CAPABILITIES: Final[dict[str, Explanation]] = {
             "Every effect has a class, which decides what happens when an execution is interrupted during the effect: "
             "`read` is repeated, `keyed` is sent again under the same key, `txn` is in one transaction with its "
             "receipt, `probe` queries the other side, `unsafe` is never repeated. The class must be one that the "
-            "effect allows, `keyed` needs a key, and `unsafe` effects are not retried. Choose the class that matches "
-            "the other side."
+            "effect allows, `keyed` needs a key, and `unsafe` effects are not retried. In a loop the key must depend "
+            "on a name of the loop, such as `event_id + '-' + item.id`: under a key that rounds share, only the first "
+            "effect takes place, and the check warns. Choose the class that matches the other side."
         ),
         bad=(
             "node_id: notify_v1\ntype: event_handler\nintent: Tell a customer that the order is on its way\ninputs:\n  "

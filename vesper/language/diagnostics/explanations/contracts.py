@@ -85,7 +85,8 @@ CONTRACTS: Final[dict[str, Explanation]] = {
     "VSP3105": Explanation(
         text=(
             "The types, the constraints and the preconditions leave only one result for this comparison. Usually the "
-            "bound, the sign or the name is wrong."
+            "bound, the sign or the name is wrong. In a cell of a table, `== 0-100` is the number -100, and a range is "
+            "written `[0..100]`."
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: {type: "

@@ -157,6 +157,30 @@ NAMES: Final[dict[str, Explanation]] = {
             "{noted: payload}\nevents:\n  topic: payments\n"
         ),
     ),
+    "VSP1109": Explanation(
+        text=(
+            "A body, a payload, a header, a message and other templates are text in which only `{…}` holds a value: "
+            '`amount: amount` sends the word "amount". The check warns where an unquoted text is the name of a value '
+            'that is visible there. Write `"{amount}"` for the value. If the word itself is meant, put it in quotes: '
+            '`"amount"`.'
+        ),
+        bad=(
+            "node_id: charge_v1\ntype: event_handler\nintent: Charge the card of an order\ninputs:\n  event_id: "
+            "string\n  amount: decimal\noutputs:\n  success:\n    sent: boolean\n    amount: decimal\nflow:\n  - step: "
+            "charged\n    operation: external_api_call\n    provider: payments\n    method: POST\n    endpoint: "
+            "/v1/charges\n    body: {amount: amount}\n    effect: keyed\n  - operation: return\n    success:\n      "
+            "sent: kind(charged) == 'object'\n      amount: amount\nsecurity:\n  capabilities_required: "
+            "[network.http_client.payments]\n"
+        ),
+        good=(
+            "node_id: charge_v1\ntype: event_handler\nintent: Charge the card of an order\ninputs:\n  event_id: "
+            "string\n  amount: decimal\noutputs:\n  success:\n    sent: boolean\n    amount: decimal\nflow:\n  - step: "
+            "charged\n    operation: external_api_call\n    provider: payments\n    method: POST\n    endpoint: "
+            '/v1/charges\n    body: {amount: "{amount}"}\n    effect: keyed\n  - operation: return\n    success:\n'
+            "      sent: kind(charged) == 'object'\n      amount: amount\nsecurity:\n  capabilities_required: "
+            "[network.http_client.payments]\n"
+        ),
+    ),
     "VSP1201": Explanation(
         text=(
             "Every path through a node's flow must end in a result. The last step is an `operation: return` with the "

@@ -280,8 +280,8 @@ SYNTAX: Final[dict[str, Explanation]] = {
     "VSP0103": Explanation(
         text=(
             "Integers have 64 bits; decimals have at most 1,000 digits and 1,000 places. An exponent makes a number a "
-            "float, and floats are at most 1.8e308. Underscores are not allowed. Write all the digits, or bring the "
-            "number within the limits."
+            "float, and floats are at most 1.8e308. Underscores are not allowed, and the decimal sign is a point: "
+            "`0.19`, not `0,19`. Write all the digits, or bring the number within the limits."
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"

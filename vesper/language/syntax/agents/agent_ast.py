@@ -14,7 +14,7 @@ ANSWER_TYPE = "_Answer"
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message of the conversation at its start; `role` is None for a list of messages in one hole."""
+    """An initial message of the conversation. `role` is None for a list of messages in one hole."""
 
     role: ast.Word | None
     content: ast.Expression
@@ -32,7 +32,7 @@ class McpTool:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A node that the model may call, or a tool of an MCP server, under the name that the model sees."""
+    """A tool that the model may call by a name. It is a node or a tool of an MCP server."""
 
     node: ast.Word
     name: ast.Word
@@ -50,7 +50,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """What a node of type `agent` asks, of which model, and with which tools."""
+    """The section `agent`: the model, its messages, its tools and settings."""
 
     model: ast.Word
     system: ast.Expression | None

@@ -1,4 +1,4 @@
-"""Steps around agents: `ask_agent`, a call within a budget, and `budget_read`, a request and its answer as a record."""
+"""Steps around agents: `ask_agent`, a call within a budget, and `budget_read`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ class AgentStepReader(MessageReader):
 
 
 def split_budget_read(step: ast.Step) -> list[ast.Step]:
-    """Return the two steps of a look at a budget: the request, and the record of its answer."""
+    """Return the two steps of a `budget_read`.
+
+    The first is the request, and the second casts its answer to a record.
+    """
     if step.name is None:
         return []
     span = step.name.span

@@ -57,7 +57,7 @@ class AgentReader(StepReader):
         return tuple(each for each in found if each is not None)
 
     def _message(self, tree: Tree) -> agent_ast.Message | None:
-        """Read a message. A text is one of the user, and a single hole may also hold a list of messages."""
+        """Read a message. A text becomes a user message, and a single hole may also hold a list of messages."""
         if isinstance(tree, Scalar):
             content = self._template(expect_scalar(tree, "messages", self._bag))
             return None if content is None else agent_ast.Message(None, content)
@@ -89,7 +89,7 @@ class AgentReader(StepReader):
         return None if node is None else self._named_tool(node, entry.scalar("name"), entry.scalar("description"))
 
     def _mcp_tool(self, entry: Fields) -> agent_ast.Tool | None:
-        """Read a tool of an MCP server. Its description is required: no node has one for it."""
+        """Read a tool of an MCP server. Its description is required, because no node provides one."""
         scalar = entry.scalar("mcp")
         for key in ("node", "description"):
             if (entry.get(key) is None) == (key == "description"):
@@ -103,7 +103,7 @@ class AgentReader(StepReader):
             return None
         named = self._named_tool(Scalar(tool, "", scalar.span), entry.scalar("name"), entry.scalar("description"))
         name = named.name if entry.get("name") is not None else self._name(Scalar(tool, "", scalar.span), "a tool")
-        inputs = self._each(entry.mapping("inputs"), self._field_type)
+        inputs = self._read_each(entry.mapping("inputs"), self._field_type)
         effect = self._word(entry.scalar("effect"), "effect", ("read", "unsafe")) or ast.Word("unsafe", scalar.span)
         word = ast.Word(scalar.text, scalar.span)
         mcp = agent_ast.McpTool(ast.Word(server, scalar.span), ast.Word(tool, scalar.span), inputs, effect)

@@ -109,12 +109,12 @@ class _Layout:
             return
         # The blank line of a section goes above the comments directly before it.
         top = len(self.lines) - 1
-        while not self.lines[top].blank and top > first_note and self._belongs(self.lines[top - 1], block):
+        while not self.lines[top].blank and top > first_note and self._belongs_to_block(self.lines[top - 1], block):
             top -= 1
         self.lines[top].blank = not (top > 0 and self.lines[top - 1].keeps)
 
     @staticmethod
-    def _belongs(line: Line, block: _Block) -> bool:
+    def _belongs_to_block(line: Line, block: _Block) -> bool:
         return line.note and line.comment is None and line.indent == block.new
 
     def _comments(self, piece: Piece, block: _Block) -> None:
@@ -139,7 +139,7 @@ class _Layout:
         above = self._line.comment
         return above is not None and above.column == comment.column
 
-    def _row(self, owner: int, piece: Piece) -> None:
+    def _mark_row(self, owner: int, piece: Piece) -> None:
         """Mark the rest of the line as a row, if it holds the whole row."""
         line = self._line
         line.owner = owner if piece.whole_line else None
@@ -178,7 +178,7 @@ class _Layout:
                 self._scalar(self._take(), 1, path, parent, max(inner, STEP))
                 return
             if owner is not None and not piece.newline:
-                self._row(owner, piece)
+                self._mark_row(owner, piece)
             self._flow(parent.new if simple and not piece.newline else inner, inner, path)
 
     def _margin(self, column: int) -> int:
@@ -202,7 +202,7 @@ class _Layout:
         return self._peek().text.strip("'\"")
 
     def _entry(self, block: _Block, owner: int) -> None:
-        self._row(owner, self._peek())
+        self._mark_row(owner, self._peek())
         self._put(self._take(), 1)
         self._put(self._take(), 0)
         self._node(block, simple=True)
@@ -223,7 +223,7 @@ class _Layout:
     # Scalars
 
     def _scalar(self, piece: Piece, gap: int, path: Path | None, parent: _Block, hanging: int) -> None:
-        """Put a scalar. Its further lines keep their offset to the first one, or start in column `hanging`."""
+        """Place a scalar. Its further lines keep their offset to the first one, or start in column `hanging`."""
         if piece.block is not None:
             self._block_text(piece, max(parent.new, 0))
             return
@@ -256,9 +256,10 @@ class _Layout:
     # Flow collections
 
     def _flow(self, base: int, least: int, path: Path | None) -> None:
-        """Put a flow collection. Elements after a bracket at the end of a line are indented from column `base`.
+        """Place a flow collection.
 
-        No line of it starts before column `least`: YAML wants it deeper than its key, also the closing bracket.
+        Elements after a bracket at the end of a line are indented from column `base`. No line starts before column
+        `least`, because YAML requires an indentation deeper than the key, also for the closing bracket.
         """
         frames: list[_Frame] = []
         previous: PieceKind | None = None
@@ -289,7 +290,7 @@ class _Layout:
             previous = kind
 
     def _frame(self, base: int, least: int, around: _Frame | None) -> _Frame:
-        """Return the frame of the flow collection whose bracket was just put."""
+        """Return the frame of the flow collection whose bracket was placed last."""
         path: Path | None = _INSIDE_PATH
         if around is not None:
             path = None if around.path is None else (*around.path, around.index, 2)
@@ -312,7 +313,7 @@ class _Layout:
             each.path = None
         if not frame.begun and piece.kind in (PieceKind.SCALAR, PieceKind.OPEN):
             frame.path, frame.index = (), 0
-            self._row(frame.owner, piece)
+            self._mark_row(frame.owner, piece)
         return column
 
 

@@ -7,7 +7,7 @@ LineChange = tuple[str, int, int, int, int]
 
 
 def line_changes(old: list[str], new: list[str]) -> list[LineChange]:
-    """Return which lines differ.
+    """Return the lines that differ.
 
     Lines that are not blank correspond one to one, so no search is needed; `difflib` takes quadratic time.
     """

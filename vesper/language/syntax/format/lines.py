@@ -69,7 +69,7 @@ class Line:
 
 
 def lines_to_text(lines: list[Line]) -> str:
-    """Align the slots and comments of the lines and return their text."""
+    """Align the slots and comments of the lines, and return the text of all lines."""
     _align_slots([line for line in lines if not line.note])
     texts = [line.text() for line in lines]
     _align_comments(lines, texts)

@@ -1,1 +1,1 @@
-"""Spellings of other languages: the table of them, and their translation."""
+"""Foreign spellings, which authors bring from other languages: their table and translation."""

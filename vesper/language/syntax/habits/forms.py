@@ -1,7 +1,7 @@
-"""Translation of an expression in another spelling, by the table of habits.
+"""Translation of an expression in a foreign spelling, by the table of habits.
 
-It runs only where an expression cannot be parsed, or a function is unknown. A translation counts only if it parses; the
-diagnostic then shows the whole expression in the right spelling.
+It runs only if an expression cannot be parsed, or a function is unknown. A translation is used only if it parses; the
+diagnostic then shows the whole expression in Vesper's spelling.
 """
 
 from __future__ import annotations
@@ -31,17 +31,18 @@ _TIGHT_AFTER, _TIGHT_BEFORE = tuple("([{."), (*")]},.", "..")
 
 @dataclass(frozen=True, slots=True)
 class Habit:
-    """One spelling of another language in an expression."""
+    """One foreign spelling in an expression."""
 
     start: int
     end: int
     written: str
     meant: str
+    note: str = ""
 
 
 @dataclass(slots=True)
 class Respelling:
-    """An expression translated as far as the table goes."""
+    """An expression, translated as far as the table has translations."""
 
     text: str
     """The text that was written."""
@@ -52,7 +53,7 @@ class Respelling:
     """Whether more than single words and signs were translated."""
 
     def translation(self) -> str:
-        """Return the new text; between pieces that were neighbours, the white space is kept."""
+        """Return the translated text. White space between adjacent original pieces stays unchanged."""
         parts: list[str] = []
         last: Piece | None = None
         for piece in self.pieces:
@@ -66,13 +67,13 @@ class Respelling:
         between = self.text[last.end : piece.start] if last.end <= piece.start else " "
         if not (last.is_new or piece.is_new) and last.end <= piece.start and not between.strip():
             return between
-        is_call = piece.text == "(" and last.kind == "name"
+        is_call = piece.text in ("(", "[") and last.kind == "name"
         is_tight = last.text in (*_TIGHT_AFTER, "..") or piece.text in _TIGHT_BEFORE or is_call
         is_sign = not between and (last.text in _OPERATORS or piece.text in _OPERATORS)
         return "" if is_tight or is_sign else between if between.isspace() else " "
 
     def edits(self) -> list[tuple[int, int, str]]:
-        """Return replacements of parts of the text: of single words and signs, else of the whole."""
+        """Return replacements of single words and signs, or one of the whole text."""
         if self.has_forms or sum(each.is_new for each in self.pieces) != len(self.habits):
             return [(0, len(self.text.rstrip()), self.translation())]
         found: list[tuple[int, int, str]] = []
@@ -88,7 +89,7 @@ class Respelling:
 
 
 def respell(text: str, at: int | None = None) -> Respelling:
-    """Translate a text; with `at` only the call of the function there."""
+    """Translate a text. With `at`, only the call of the function at this offset is translated."""
     found = Respelling(text, read_pieces(text), [])
     if at is None:
         for form in FORMS:
@@ -121,12 +122,12 @@ def _neighbours(pieces: list[Piece], index: int) -> tuple[Piece | None, Piece | 
 _AFTER_IS = frozenset(["NOT", "NULL", "NONE", "NIL", "UNDEFINED"])
 
 
-def _texts(found: Respelling, index: int) -> list[str]:
+def _previous_texts(found: Respelling, index: int) -> list[str]:
     return [each.text for each in found.pieces[max(0, index - 2) : index]]
 
 
 def _respell_words(found: Respelling) -> None:
-    """Translate words in lower case where no name can stand: after a value, or directly before one."""
+    """Translate words in lower case where no name can be. This is after a value, or directly before one."""
     for index, piece in enumerate(found.pieces):
         before, after = _neighbours(found.pieces, index)
         is_after_value, has_value = before is not None and before.ends_value, after is not None and after.starts_value
@@ -136,7 +137,7 @@ def _respell_words(found: Respelling) -> None:
             is_null
             and before is not None
             and before.text in ("IS", "NOT")
-            and (index < 2 or "IS" in _texts(found, index))
+            and (index < 2 or "IS" in _previous_texts(found, index))
         ):
             _replace(found, index, "NULL")
             continue
@@ -195,7 +196,7 @@ def _replace_string(found: Respelling, index: int) -> None:
 
 
 def _respell_percentages(found: Respelling) -> None:
-    """Translate `20%` where no value follows, which would make it a remainder; `.5`; and `1,5` outside brackets."""
+    """Translate `20%`, `.5`, and `1,5` outside brackets. A value after `%` would make it a remainder."""
     for index in range(len(found.pieces) - 1, 0, -1):
         sign, number = found.pieces[index - 1 : index + 1]
         before = found.pieces[index - 2] if index > 1 else None
@@ -226,22 +227,32 @@ def _respell_percentages(found: Respelling) -> None:
 _LIKE = {(False, True): "starts_with", (True, False): "ends_with", (True, True): "contains"}
 
 
+def _pattern_of(like: str) -> str:
+    """Return the regular expression of a pattern of SQL."""
+    signs = {"%": ".*", "_": ".", **{each: f"\\{each}" for each in ".^$*+?()[]{}|\\"}}
+    text = "".join(signs.get(each, each) for each in like)
+    return f"^{text}$".removesuffix(".*$").removeprefix("^.*")
+
+
 def _respell_like(found: Respelling) -> None:
-    """Translate `name LIKE 'A%'` where the signs of the pattern are at its ends only."""
+    """Translate `name LIKE 'A%'`. A pattern with signs inside is a regular expression."""
     for index, piece in enumerate(found.pieces):
-        start = reach_left(found.pieces, index, "o")
+        negation = found.pieces[index - 1 : index] if index and found.pieces[index - 1].text == "NOT" else []
+        start, end = reach_left(found.pieces, index - len(negation), "o"), index - len(negation)
         pattern = found.pieces[index + 1] if index + 1 < len(found.pieces) else None
-        if piece.text.upper() != "LIKE" or start == index or pattern is None or pattern.kind != "string":
+        if piece.text.upper() != "LIKE" or start == end or pattern is None or pattern.kind != "string":
             continue
         text = pattern.text[1:-1]
         function = _LIKE.get((text.startswith("%"), text.endswith("%")))
         if function is None or re.search("[%_]", text.strip("%")):
-            continue
+            function, text = "matches", _pattern_of(text)
         found.habits.append(Habit(piece.start, piece.end, piece.text, function))
         found.has_forms = True
-        literal = Piece(f"'{text.strip('%')}'", "string", pattern.start, pattern.end, True)
-        call = (new_piece(function, piece), new_piece("(", piece), *found.pieces[start:index], new_piece(",", piece))
-        found.pieces[start : index + 2] = [*call, literal, new_piece(")", piece)]
+        text = text if function == "matches" else text.strip("%")
+        literal = Piece(f"'{text}'", "string", pattern.start, pattern.end, True)
+        call = (new_piece(function, piece), new_piece("(", piece), *found.pieces[start:end], new_piece(",", piece))
+        found.pieces[start : index + 2] = [*negation, *call, literal, new_piece(")", piece)]
+        _respell_like(found)
         return
 
 
@@ -289,7 +300,7 @@ def _apply(found: Respelling, form: Form, at: int | None = None) -> bool:
     order = range(len(found.pieces))
     for index in reversed(order) if form.binds_right else order:
         piece = found.pieces[index]
-        if at is not None and piece.start != at:
+        if (at is not None and piece.start != at) or (form.is_cased and piece.text != elements[anchor]):
             continue
         matched = _match(found.pieces, elements, anchor, index)
         if matched is None or (form.is_whole and matched[:2] != (0, len(found.pieces))):
@@ -302,7 +313,7 @@ def _apply(found: Respelling, form: Form, at: int | None = None) -> bool:
         new = _substitute(form, holes, piece)
         if [each.text for each in new] == [each.text for each in found.pieces[start:end]]:
             continue
-        if form.translation.endswith("WHEN") and not _ends_whole(found.pieces, start, end):
+        if form.translation.endswith("WHEN") and not _is_whole_case(found.pieces, start, end):
             continue
         is_chained = form is _CHAIN and end < len(found.pieces) and found.pieces[end].text in COMPARISONS
         new = new if form.is_whole or is_chained else _wrap(found.pieces, start, end, new, piece)
@@ -315,15 +326,15 @@ def _apply(found: Respelling, form: Form, at: int | None = None) -> bool:
     return False
 
 
-def _ends_whole(pieces: list[Piece], start: int, end: int) -> bool:
-    """Return whether no operator stands beside a CASE, whose END is the first after `end`."""
+def _is_whole_case(pieces: list[Piece], start: int, end: int) -> bool:
+    """Return whether a CASE has no operator beside it. Its END is the first after `end`."""
     last = next((index for index in range(end, len(pieces)) if pieces[index].text.upper() == "END"), len(pieces))
     before = pieces[start - 1].text if start else ""
     return before in _OPENS and (last + 1 >= len(pieces) or pieces[last + 1].text in _CLOSES)
 
 
 def _drop_habits_inside(found: Respelling, form: Form, start: int, end: int, anchor: Piece) -> None:
-    """Forget the respelt words that belong to a form, which are reported as one."""
+    """Drop the translated words inside a form, because the form is reported as one habit."""
     words = {each.upper() for each in form.pattern.split() if not _is_hole(each)}
     inside = {piece.start for piece in found.pieces[start:end] if piece.is_new and piece.text in words}
     found.habits = [each for each in found.habits if each.start not in inside or each.start > anchor.end + 200]
@@ -331,7 +342,7 @@ def _drop_habits_inside(found: Respelling, form: Form, start: int, end: int, anc
 
 def _habit(form: Form, elements: list[str], piece: Piece) -> Habit:
     if form.shown is not None:
-        return Habit(piece.start, piece.end, *form.shown)
+        return Habit(piece.start, piece.end, *form.shown, form.note)
     shown = " ".join(each[1:].partition(":")[0] if _is_hole(each) else each for each in elements)
     both = (shown, re.sub(r"\$([a-z]+)!?", r"\1", form.translation))
     return Habit(piece.start, piece.end, *(re.sub(r" (\))| (\() ", r"\1\2", each) for each in both))
@@ -350,7 +361,7 @@ def _matches(element: str, piece: Piece) -> bool:
 def _match(
     pieces: list[Piece], elements: list[str], anchor: int, index: int
 ) -> tuple[int, int, dict[str, list[Piece]]] | None:
-    """Return where the form starts and ends and its holes, if its first fixed element is at `index`."""
+    """Return start, end and holes of a form whose first fixed element is at `index`."""
     holes: dict[str, list[Piece]] = {}
     start = index
     is_call = anchor == 0 and len(elements) > 1 and elements[1] == "(" and elements[0] != "IN"
@@ -416,7 +427,7 @@ def _substitute(form: Form, holes: dict[str, list[Piece]], at: Piece) -> list[Pi
 
 
 def _wrap(pieces: list[Piece], start: int, end: int, new: list[Piece], at: Piece) -> list[Piece]:
-    """Put a translation in parentheses where an operator beside it would bind tighter."""
+    """Put a translation in parentheses if an operator beside it binds tighter."""
     if reach_right(new, 0, "o") == len(new) or new[0].text == "IN" or new[0].text == "FOR" or new[-1].text == "WHEN":
         return new
     before = pieces[start - 1].text if start else ""

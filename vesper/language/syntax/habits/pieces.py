@@ -1,4 +1,4 @@
-"""Tokens of a text in another spelling: a lenient tokenizer, and how far an operand reaches."""
+"""Lenient tokenizer for foreign spellings, and the extent of operands."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Piece:
 
 
 def read_pieces(text: str) -> list[Piece]:
-    """Return the tokens of a text; every character is one."""
+    """Return the tokens of a text. Each character that fits no other token is one."""
     found = []
     for match in _PIECE.finditer(text):
         kind = match.lastgroup or "sign"
@@ -67,8 +67,11 @@ def new_piece(text: str, at: Piece) -> Piece:
     return Piece(text, kind, at.start, at.end, True)
 
 
-def matching(pieces: list[Piece], index: int, step: int) -> int | None:
-    """Return the index of the bracket that belongs to the one at `index`, to the right or the left of it."""
+def matching_bracket(pieces: list[Piece], index: int, step: int) -> int | None:
+    """Return the index of the bracket that belongs to the bracket at `index`.
+
+    `step` is 1 to search to the right, -1 to the left.
+    """
     depth = 0
     while 0 <= index < len(pieces):
         depth += step * ((pieces[index].text in tuple(_OPENING)) - (pieces[index].text in tuple(_CLOSING)))
@@ -79,13 +82,13 @@ def matching(pieces: list[Piece], index: int, step: int) -> int | None:
 
 
 def reach_left(pieces: list[Piece], end: int, kind: str) -> int:
-    """Return the index at which the operand before `end` starts; `end` where there is none."""
+    """Return the index at which the operand before `end` starts. Without an operand it is `end`."""
     index = end
     while index > 0 and pieces[index - 1].ends_value | (kind != "o"):
         piece = pieces[index - 1]
-        if kind != "o" and (piece.text in (*_OPENING, ",") or _stops(pieces, index - 1, kind)):
+        if kind != "o" and (piece.text in (*_OPENING, ",") or _is_operand_end(pieces, index - 1, kind)):
             break
-        opened = matching(pieces, index - 1, -1) if piece.text in tuple(_CLOSING) else index - 1
+        opened = matching_bracket(pieces, index - 1, -1) if piece.text in tuple(_CLOSING) else index - 1
         if opened is None:
             return end
         index = opened
@@ -101,7 +104,7 @@ def reach_left(pieces: list[Piece], end: int, kind: str) -> int:
 
 
 def reach_right(pieces: list[Piece], start: int, kind: str) -> int:
-    """Return the index after the operand that starts at `start`; `start` where there is none."""
+    """Return the index after the operand that starts at `start`. Without an operand it is `start`."""
     index = start
     if kind == "o":
         while index < len(pieces) and pieces[index].text in ("-", "NOT"):
@@ -111,24 +114,24 @@ def reach_right(pieces: list[Piece], start: int, kind: str) -> int:
         if pieces[index].text not in tuple(_OPENING):
             index += 1
         while index < len(pieces) and pieces[index].text in ("(", "[", "{", "."):
-            closed = index + 1 if pieces[index].text == "." else matching(pieces, index, 1)
+            closed = index + 1 if pieces[index].text == "." else matching_bracket(pieces, index, 1)
             if closed is None or (index > start and pieces[index].text == "{"):
                 break
             index = closed + 1
         return index
     goes_on = kind == "e" and start < len(pieces) and pieces[start].text in ("IF", "LET", "EXISTS", "FORALL")
     while index < len(pieces) and pieces[index].text not in (*_CLOSING, ","):
-        if _stops(pieces, index, kind) and not goes_on:
+        if _is_operand_end(pieces, index, kind) and not goes_on:
             break
-        closed = matching(pieces, index, 1) if pieces[index].text in tuple(_OPENING) else index
+        closed = matching_bracket(pieces, index, 1) if pieces[index].text in tuple(_OPENING) else index
         if closed is None:
             return start
         index = closed + 1
     return index
 
 
-def _stops(pieces: list[Piece], index: int, kind: str) -> bool:
-    """Return whether an operand of this kind ends at a sign. A minus after an operator is a part of the operand."""
+def _is_operand_end(pieces: list[Piece], index: int, kind: str) -> bool:
+    """Return whether an operand of this kind ends at a token. A minus after an operator is a part of the operand."""
     text = pieces[index].text
     if text not in _STOPS[kind] and text.upper() not in _STOPS[kind]:
         return False

@@ -1,7 +1,7 @@
-"""Diagnostics for expressions and types in the spelling of another language.
+"""Diagnostics for expressions in a foreign spelling.
 
-Called after parsing failed. Where the translation parses, its one diagnostic replaces those of the parser, and the
-check goes on with the translated expression, so that an odd spelling hides no other problem.
+Called after parsing failed. If the translation parses, its one diagnostic replaces those of the parser, and the check
+continues with the translated expression. So a foreign spelling hides no other problem.
 """
 
 from __future__ import annotations
@@ -16,10 +16,8 @@ from vesper.language.diagnostics.source import SourceFile
 from vesper.language.syntax.expression_slot import quote_scalar
 from vesper.language.syntax.habits.forms import Respelling, respell
 from vesper.language.syntax.habits.pieces import Piece
-from vesper.language.syntax.habits.type_forms import respell_type
 from vesper.language.syntax.scalar_text import PlacedText
 from vesper.language.syntax.tokens import END, NAME, NUMBER, SIGN, STRING, WORD, Token, tokenize
-from vesper.language.syntax.yaml_tree import Scalar
 
 _Parsed = TypeVar("_Parsed")
 _MAX_TEXT = 1_000
@@ -35,13 +33,15 @@ _BARE_TEMPLATE = re.compile(r"[^'\"{}]*\{[a-z_][a-z0-9_.]*\}[^'\"]*")
 def rescue(
     placed: PlacedText, bag: DiagnosticBag, before: int, parse: Callable[[list[Token], DiagnosticBag], _Parsed | None]
 ) -> _Parsed | None:
-    """Report habits instead of the errors since `before`; return what was meant, if that is certain."""
+    """Report habits instead of the errors since `before`. Returns the intended expression if it is certain."""
     if len(placed.text) > _MAX_TEXT or any(each.code not in _REPLACED for each in bag.errors_since(before)):
         return None
     if _report_template(placed, bag, before):
         return None
     found = respell(placed.text)
     if not found.habits:
+        if _report_sentence(placed, bag, before):
+            return None
         _report_bare_template(placed, bag, before)
         return None
     scratch = DiagnosticBag(bag.source)
@@ -53,6 +53,8 @@ def rescue(
             help_ = "write `IF c THEN a ELSE IF d THEN b ELSE e`, in parentheses beside an operator"
             shown, span = ("CASE WHEN c THEN a … END", "IF c THEN a ELSE …"), placed.span(case.start, case.end)
             bag.error(Code.OTHER_SPELLING, span, help=help_, written=shown[0], meant=shown[1])
+        elif _report_sentence(placed, bag, before):
+            return None
         elif not found.has_forms and not any(each.meant in _NO_WORDS for each in found.habits):
             _report_parts(found, placed, bag, before, scratch)
         return None
@@ -64,7 +66,7 @@ def rescue(
 def translate(
     text: str, source: SourceFile, parse: Callable[[PlacedText, DiagnosticBag], object | None], always: bool = False
 ) -> str | None:
-    """Return a text in our spelling, in quotes where YAML needs them; None if it has none, or nothing to translate."""
+    """Return a text in Vesper's spelling, in quotes if YAML requires them. None without a translation."""
     if len(text) > _MAX_TEXT:
         return None
     found = respell(text)
@@ -76,7 +78,7 @@ def translate(
 
 
 def _report(found: Respelling, placed: PlacedText, bag: DiagnosticBag) -> None:
-    """Report all habits of an expression as one error: the first at the caret, the others beside it."""
+    """Report all habits of an expression as one error. The first one is at the caret."""
     first, *more = sorted(found.habits, key=lambda each: each.start)
     label = f"`{first.meant}`" if more else ""
     also = tuple(Label(placed.span(each.start, each.end), f"`{each.meant}`") for each in more)
@@ -85,6 +87,7 @@ def _report(found: Respelling, placed: PlacedText, bag: DiagnosticBag) -> None:
     help_ = f"write `{text if is_quoted or is_plain(text) else quote_scalar(text)}`"
     if first.written == "||" and first.meant == "+":
         help_ += "; for a default in place of null write `??`"
+    help_ += "".join(f": {each}" for each in dict.fromkeys(each.note for each in found.habits if each.note))
     span = placed.span(first.start, first.end)
     bag.error(Code.OTHER_SPELLING, span, label, also=also, help=help_, written=first.written, meant=first.meant)
 
@@ -92,7 +95,7 @@ def _report(found: Respelling, placed: PlacedText, bag: DiagnosticBag) -> None:
 def _report_parts(
     found: Respelling, placed: PlacedText, bag: DiagnosticBag, before: int, scratch: DiagnosticBag
 ) -> None:
-    """Report words and signs, and what else keeps the expression from being one."""
+    """Report words and signs, and the remaining errors of the translated expression."""
     bag.retract(before)
     first, *more = sorted(found.habits, key=lambda each: each.start)
     also = tuple(Label(placed.span(each.start, each.end), f"`{each.meant}`") for each in more)
@@ -103,7 +106,7 @@ def _report_parts(
 
 
 def _report_template(placed: PlacedText, bag: DiagnosticBag, before: int) -> bool:
-    """Report a text with holes of Python or JavaScript, which here is a step."""
+    """Report a text with holes from Python or JavaScript. In Vesper it is a step."""
     match = _TEMPLATE.search(placed.text)
     if match is None:
         return False
@@ -124,6 +127,40 @@ def _report_template(placed: PlacedText, bag: DiagnosticBag, before: int) -> boo
     return True
 
 
+_SENTENCE = re.compile(r"[A-Za-z_][\w'-]*(?:[ ,]+[\w.'-]+){2,}[.!]?")
+_MEANT = (
+    (r"not (?:be )?(?:empty|blank)", "length({name}) > 0"),
+    (r"positive", "{name} > 0"),
+    (r"not (?:be )?negative|non-negative", "{name} >= 0"),
+    (r"(?:at least|not (?:be )?(?:less|smaller|lower) than) (?P<limit>[0-9.]*[0-9])", "{name} >= {limit}"),
+    (r"(?:at most|not (?:be )?(?:more|greater|larger|higher) than|not exceed) (?P<limit>[0-9.]*[0-9])",
+     "{name} <= {limit}"),
+    (r"(?:more|greater|larger|higher|bigger) than (?P<limit>[0-9.]*[0-9])", "{name} > {limit}"),
+    (r"(?:less|smaller|lower) than (?P<limit>[0-9.]*[0-9])", "{name} < {limit}"),
+    (r"(?:given|present|set)", "{name} IS NOT NULL"),
+)  # fmt: skip
+"""Sentences that authors write as conditions, and what they mean."""
+
+
+def _report_sentence(placed: PlacedText, bag: DiagnosticBag, before: int) -> bool:
+    """Report a sentence in the place of a condition, with the condition that it seems to mean."""
+    text = " ".join(placed.text.split())
+    if _SENTENCE.fullmatch(text) is None or re.search(r"[a-z] +[a-z]", text) is None:
+        return False
+    words = re.findall(r"[a-z][a-z0-9_]*", text)
+    declared = set(re.findall(r"^ +(?:- step: )?([a-z][a-z0-9_]*):? ", bag.source.text, re.MULTILINE))
+    name = next((each for each in words if each in declared), words[0])
+    subject = f"length({name})" if re.search(r"\b(?:long|letters|characters|items)\b", text) else name
+    found = ((re.search(pattern, text), shown) for pattern, shown in _MEANT)
+    meant = next((shown.format(name=subject, **match.groupdict()) for match, shown in found if match), None)
+    example = f"write `{meant}`" if meant else f"as in `{name} > 0` or `length({name}) > 0`"
+    help_ = f"a condition compares values by operators and functions: {example}"
+    bag.retract(before)
+    span = placed.span(0, len(placed.text))
+    bag.error(Code.EXPRESSION_SYNTAX, span, expected="a condition", found="a sentence", help=help_)
+    return True
+
+
 def _report_bare_template(placed: PlacedText, bag: DiagnosticBag, before: int) -> None:
     """Report a text with holes where an expression is expected."""
     text = " ".join(placed.text.split())
@@ -138,7 +175,10 @@ def _report_bare_template(placed: PlacedText, bag: DiagnosticBag, before: int) -
 def rescue_binding(
     placed: PlacedText, bag: DiagnosticBag, before: int, parse: Callable[[list[Token], DiagnosticBag], object | None]
 ) -> PlacedText | None:
-    """Report a collection without a name for its items instead of the errors since `before`; return the binding."""
+    """Report a collection without a name for its items, and return the intended binding.
+
+    The report replaces the errors since `before`.
+    """
     text = " ".join(placed.text.split()).removeprefix("FOR ").removeprefix("for ")
     if " IN " not in text and " in " not in text:
         scratch = DiagnosticBag(bag.source)
@@ -159,25 +199,14 @@ def rescue_binding(
 
 
 def is_plain(text: str) -> bool:
-    """Return whether YAML reads a text on a line of its own as it is, without quotes."""
+    """Return whether YAML reads a text on its own line unchanged without quotes."""
     return (
         ": " not in text and " #" not in text and text[:1] not in "'\"[{!&*|>%@`" and not text.startswith(("- ", "? "))
     )
 
 
-def rescue_type(scalar: Scalar, bag: DiagnosticBag, before: int) -> PlacedText | None:
-    """Report a type in another spelling instead of the errors since `before`; return what was meant."""
-    meant = respell_type(scalar.text)
-    if meant is None:
-        return None
-    bag.retract(before)
-    help_ = f"write `{meant}`"
-    bag.error(Code.OTHER_SPELLING, scalar.span, help=help_, written=scalar.text, meant=meant)
-    return PlacedText(meant, [scalar.span.start] * len(meant), scalar.span.end)
-
-
 def tokens_of(found: Respelling, placed: PlacedText) -> list[Token]:
-    """Return the translated tokens; each has the span of the text that it comes from."""
+    """Return the translated tokens. Each has the span of its original text."""
     return [*(_token(piece, placed) for piece in found.pieces), Token(END, "", placed.span(len(placed.text), 0))]
 
 

@@ -1,4 +1,4 @@
-"""The table of habits: what authors bring from other languages, and its spelling here.
+"""The table of habits: spellings that authors bring from other languages, and their translation.
 
 Each row is data. `forms.py` translates expressions by WORDS, SIGNS and FORMS, `type_forms.py` types by TYPES; the
 checker looks up FUNCTIONS, NAMES and FIELDS where it finds a name unknown.
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 class Form:
     """A form of another language and its translation, token by token.
 
-    `$a` is a hole. Its letter says how far it reaches: `o` one operand, `m` factors, `s` a sum, `e` all between commas
-    and brackets, `*` anything between brackets, also nothing. In the translation `$a!` is put in parentheses unless it
-    is one operand.
+    `$a` is a hole. The letter after its name gives its extent: `o` one operand, `m` factors, `s` a sum, `e` all between
+    commas and brackets, `*` anything between brackets, also nothing. In the translation `$a!` is put in parentheses
+    unless it is one operand.
     """
 
     source: str
@@ -29,6 +29,10 @@ class Form:
     """True where the form is a whole expression."""
     shown: tuple[str, str] | None = None
     """The two spellings for a message, where the pattern itself is no good one."""
+    is_cased: bool = False
+    """True where the case of the first fixed element matters: `ROUND` is Excel's, `round` is Vesper's."""
+    note: str = ""
+    """What the translation changes, for the help."""
 
 
 WORDS_AFTER_VALUE = frozenset(
@@ -134,6 +138,17 @@ FORMS = (
          shown=("xs.any(x => a)", "EXISTS x IN xs SATISFIES a")),
     Form("C#", "$xs:o . all ( $x:o => $a:e )", "FORALL $x IN $xs SATISFIES $a",
          shown=("xs.all(x => a)", "FORALL x IN xs SATISFIES a")),
+    Form("Python", "$m:o . get ( $k:e , $d:e )", "get ( $m , $k ) ?? $d!", shown=("m.get(k, d)", "get(m, k) ?? d")),
+    Form("JavaScript", "$xs:o [ $i:e ] ? . $f:o ?? $d:e", "IF length ( $xs ) > $i THEN $xs [ $i ] . $f ELSE $d",
+         shown=("xs[i]?.f ?? d", "IF length(xs) > i THEN xs[i].f ELSE d")),
+    Form("JavaScript", "$xs:o [ $i:e ] ? . $f:o", "IF length ( $xs ) > $i THEN $xs [ $i ] . $f ELSE null",
+         is_certain=False, shown=("xs[i]?.f", "IF length(xs) > i THEN xs[i].f ELSE null")),
+    Form("JavaScript", "$a:o ? . $f:o ?? $d:e", "IF $a IS NOT NULL THEN $a . $f ELSE $d",
+         shown=("a?.f ?? d", "IF a IS NOT NULL THEN a.f ELSE d")),
+    Form("JavaScript", "$a:o ? . $f:o", "IF $a IS NOT NULL THEN $a . $f ELSE null", is_certain=False,
+         shown=("a?.f", "IF a IS NOT NULL THEN a.f ELSE null")),
+    Form("Excel", "ROUND ( $a:e , $n:e )", "round ( $a , $n , half_up )", is_cased=True,
+         shown=("ROUND(a, n)", "round(a, n, half_up)"), note="Excel rounds a tie away from zero, which is `half_up`"),
     Form("Ruby, Perl", "$a:o =~ $b:o", "matches ( $a , $b )", shown=("a =~ b", "matches(a, b)")),
     Form("Ruby, Perl", "$a:o ~ $b:o", "matches ( $a , $b )", is_certain=False, shown=("a ~ b", "matches(a, b)")),
     Form("CEL", "$a:o matches $b:o", "matches ( $a , $b )", shown=("a matches b", "matches(a, b)")),
@@ -226,6 +241,7 @@ FUNCTION_NOTES = {
     "uuid4": "write a step with `operation: uuid`",
     "vlookup": "write `prices[sku]` on a `map`, or a step with `operation: decision_table`",
     "iferror": "write `on_error` in the step that can fail",
+    "quantize": "write `round(x, 2, half_up)`: the number of places, then the mode, `half_even` by default",
     "sumif": "write `SUM(x.amount FOR x IN items WHERE x.kind == 'a')`",
     "countif": "write `COUNT(x FOR x IN items WHERE x > 0)`",
 }
@@ -272,6 +288,11 @@ FIELDS: dict[str, dict[str, str]] = {
         "name": "step", "id": "step", "type": "operation", "op": "operation", "action": "operation",
         "kind": "operation",
     },
+    "a conditional": {"if": "condition", "test": "condition", "otherwise": "else", "default": "else"},
+    "an API call": {"path": "endpoint", "route": "endpoint", "http_method": "method", "verb": "method", "json": "body",
+                    "data": "body", "payload": "body", "params": "query", "response": "expect", "api": "provider",
+                    "service": "provider", "client": "provider"},
+    "a database query": {"sql": "query", "select": "query", "params": "bind", "args": "bind", "values": "bind"},
     "a return": {"value": "success", "result": "success", "outputs": "success", "output": "success"},
     "the last row": {"else": "otherwise", "default": "otherwise"},
     "a row": {"if": "when", "condition": "when", "case": "when", "else": "otherwise", "default": "otherwise",
@@ -312,6 +333,7 @@ MISSING_FIELDS = {
     ("a node", "outputs"): "write `outputs:`, below it `success:`, and below that `name: type`, one on each line",
     ("a node", "flow"): "write `flow:` and below it the steps; the last one is `- operation: return`",
     ("a return", "success"): "write `success: [name]` with the names of the outputs",
+    ("a test case", "inputs"): "write `inputs: {name: value}`; for a node without inputs `inputs: {}`",
     ("a test case", "expect"): "write `expect: {name: value}` with the outputs",
     ("a constant", "type"): "write `{type: decimal, value: 0.05}`",
     ("a constant", "value"): "write `{type: decimal, value: 0.05}`",
@@ -339,7 +361,7 @@ OPERATIONS = {
 
 
 def respelt_function(name: str, known: frozenset[str] | tuple[str, ...]) -> tuple[str, ...]:
-    """Return our functions for one of another language: the table's, or the same letters in lower case."""
+    """Return Vesper's functions for a foreign name. The table has most; others differ only in case and underscores."""
     lower = name.lower()
     if name != lower and lower in known:
         return (lower,)

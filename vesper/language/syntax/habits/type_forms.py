@@ -1,4 +1,4 @@
-"""Translation of a type in the spelling of another language: `list[str]`, `decimal?`, `string | null`, `int[]`."""
+"""Translation of a type in a foreign spelling: `list[str]`, `decimal?`, `string | null`, `int[]`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ _TOKEN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|'[^']*'|\"[^\"]*\"|[0-9]+|\S")
 _NULL = frozenset(["null", "None", "NULL", "undefined", "nil"])
 _OPEN = {"[": "]", "<": ">", "(": ")", "{": "}"}
 _ARITY = {"array": 1, "set": 1, "optional": 1, "map": 2}
+_SIZED = frozenset(TYPES.values())
+"""Types that SQL gives a size in brackets."""
 _MAX_TEXT = 300
 
 
 def respell_type(text: str) -> str | None:
-    """Return the type that is meant, or None where that is not clear."""
+    """Return the intended type, or None if it is not clear."""
     tokens = _TOKEN.findall(text.rstrip(" ;,"))
     if len(text) > _MAX_TEXT or not tokens:
         return None
@@ -28,24 +30,24 @@ def respell_type(text: str) -> str | None:
 
 
 class _Reader:
-    """Reads types of several languages; raises ValueError at what is none."""
+    """Reads types of several languages. Raises ValueError for other texts."""
 
     def __init__(self, tokens: list[str]) -> None:
         self._tokens = [*tokens, ""]
         self.position = 0
 
     def type(self) -> str:
-        found = self._suffixed()
+        found = self._suffixed_type()
         while self._next in ("|", "or"):
             self._take()
-            other = self._suffixed()
+            other = self._suffixed_type()
             if "null" not in (found, other):
                 raise ValueError
             found = _optional(other if found == "null" else found)
         return found
 
-    def _suffixed(self) -> str:
-        found = self._list() if self._next == "[" else self._named()
+    def _suffixed_type(self) -> str:
+        found = self._list_type() if self._next == "[" else self._named_type()
         while self._next in ("?", "["):
             if self._take() == "?":
                 found = _optional(found)
@@ -54,13 +56,13 @@ class _Reader:
             found = f"array<{found}>"
         return found
 
-    def _list(self) -> str:
+    def _list_type(self) -> str:
         self._take()
         element = self.type()
         self._expect("]")
         return f"array<{element}>"
 
-    def _named(self) -> str:
+    def _named_type(self) -> str:
         word = self._take()
         if word in _NULL:
             return "null"
@@ -71,7 +73,7 @@ class _Reader:
             members = self._arguments(self._member)
             return f"enum[{', '.join(members)}]"
         if name not in _ARITY:
-            if self._next == "(" and word in TYPES:  # `varchar(20)`, `numeric(10, 2)`
+            if self._next == "(" and name in _SIZED:  # `varchar(20)`, `decimal(10, 2)`
                 self._arguments(self._take)
             return name
         if self._next not in _OPEN or self._tokens[self.position + 1] == "]":

@@ -1,7 +1,7 @@
 """A node of type `supervisor`, read as a function that returns its declaration as JSON.
 
-So the tree is part of the semantic hash, and engines, tests and comparisons need nothing for it. The checked tree
-stands beside the node, as `queue` and `schedule` do.
+So the tree is part of the semantic hash, and engines, tests and comparisons need no code for it. The checked tree is
+stored beside the node, as `queue` and `schedule` are.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ def is_supervisor(root: Mapping) -> bool:
 
 
 def supervisor_document(source: SourceFile, node_id: ast.Word, intent: ast.Word, node: Fields) -> ast.Document:
-    """Return the document of a supervisor; the check reads its fields from `work`."""
+    """Return the document of a supervisor. The check reads its fields from `work`."""
     span = node.span
-    declared = {key: _plain(tree) for key in sorted(node.names()) if key not in _ABOUT and (tree := node.get(key))}
+    declared = {key: _to_json(tree) for key in sorted(node.names()) if key not in _ABOUT and (tree := node.get(key))}
     text = ast.String(json.dumps(declared, sort_keys=True), span)
     output = ast.Word(OUTPUT, span)
     step = ast.Step(None, ast.Word("return", span), (), ast.Return(((output, text),), span), ())
@@ -50,10 +50,10 @@ def supervisor_document(source: SourceFile, node_id: ast.Word, intent: ast.Word,
     )
 
 
-def _plain(tree: Tree) -> Any:
-    """Return a tree as JSON values; scalars as they are written."""
+def _to_json(tree: Tree) -> Any:
+    """Return a tree as JSON values. Scalars become texts as written."""
     if isinstance(tree, Scalar):
         return tree.text
     if isinstance(tree, Mapping):
-        return {key.text: _plain(value) for key, value in tree.entries}
-    return [_plain(each) for each in tree.items]
+        return {key.text: _to_json(value) for key, value in tree.entries}
+    return [_to_json(each) for each in tree.items]

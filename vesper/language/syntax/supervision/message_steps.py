@@ -1,7 +1,7 @@
-"""Steps to agents: `send`, `broadcast`, `ask` and `exit`, read as requests that the Host knows already.
+"""Steps to agents: `send`, `broadcast`, `ask` and `exit`, read as requests of existing kinds.
 
-The first three and `exit` are effects of `custom`; `ask` is a message followed by a wait for the signal of its end.
-Neither the IR nor an engine has anything for agents.
+The first two and `exit` are effects of `custom`; `ask` is a message and a wait for the signal of its end. Neither the
+IR nor an engine has code for agents.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class MessageReader(EffectReader):
     """Reads steps to agents."""
 
     def _agent_request(self, operation: ast.Word, entry: Fields) -> ast.EffectStep | None:
-        """Return the request of one message, or of an exit."""
+        """Return the request of a message or of an exit."""
         span = operation.span
         if operation.text == "exit":
             reason = self._expression(entry.scalar("reason")) or ast.String("normal", span)
@@ -58,7 +58,7 @@ class MessageReader(EffectReader):
         handlers: tuple[ast.Handler, ...],
         reasons: tuple[ast.Word | None, ...],
     ) -> list[ast.Step]:
-        """Return the two steps of a question: the message, and the wait for its end."""
+        """Return the two steps of `ask`: the message, and the wait for its end."""
         message = self._agent_request(operation, entry)
         returns = entry.get("returns")
         if name is None or message is None or returns is None:
@@ -73,8 +73,8 @@ class MessageReader(EffectReader):
             expressions["timeout"] = length
         fields = None
         if isinstance(returns, Mapping) and is_record_of_types(returns):
-            fields, returns = self._each(returns, self._field_type), None
-        type_, sensitive = self._returned(returns, "wait_for")
+            fields, returns = self._read_each(returns, self._field_type), None
+        type_, sensitive = self._read_returns(returns, "wait_for")
         wait = ast.EffectStep(
             "wait_for",
             {"signal": ast.Word(REPLY, operation.span)},

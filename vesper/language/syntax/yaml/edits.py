@@ -22,7 +22,7 @@ _COMMENT_LINE = re.compile(r"[ \t]*#.*")
 
 
 class EditRejected(VesperError):
-    """The text cannot be edited this way; the message gives the reason. Nothing was changed."""
+    """An edit that is not possible in this text. The message gives the reason; the text is unchanged."""
 
 
 def apply_edits(text: str, edits: Iterable[Edit]) -> str:
@@ -33,7 +33,7 @@ def apply_edits(text: str, edits: Iterable[Edit]) -> str:
 
 
 def entry_of(tree: Tree | None, key: str) -> Tree | None:
-    """Return the value of a key; None where there is none."""
+    """Return the value of a key, or None."""
     if not isinstance(tree, Mapping):
         return None
     return next((value for name, value in tree.entries if name.text == key), None)
@@ -45,7 +45,7 @@ def is_flow(text: str, tree: Tree) -> bool:
 
 
 def read_part(text: str) -> Tree | None:
-    """Return the tree of a small text; None where it is no YAML."""
+    """Return the tree of a small text. None if it is not YAML."""
     try:
         return read_yaml(DiagnosticBag(SourceFile("", text)))
     except CheckingStopped:
@@ -53,7 +53,10 @@ def read_part(text: str) -> Tree | None:
 
 
 def write_scalar(text: str, in_flow: bool, style: str = "") -> str:
-    """Return a one-line text as YAML: in its quoting style, or plain where YAML reads that back, else quoted."""
+    """Return a one-line text as a YAML scalar.
+
+    It has the given quotes, or is plain if YAML reads that unchanged, else quoted.
+    """
     if not _ONE_LINE.fullmatch(text):
         raise EditRejected("a value on one line is expected")
     if style == "'":
@@ -76,21 +79,21 @@ def _reads_as_itself(text: str, in_flow: bool) -> bool:
 
 
 def insert_entry(text: str, mapping: Mapping, index: int, key: str, value: str) -> Edit:
-    """Return the edit that adds `key: value` before the entry `index`, or behind the last one."""
+    """Return the edit that adds `key: value` before the entry `index`, or at the end."""
     entries, line_end = mapping.entries, newline_of(text)
     written = f"{key}: {value}"
     if is_flow(text, mapping):
         if not entries:
             return Span(mapping.span.start + 1, mapping.span.start + 1), written
         if index < len(entries):
-            return _at(entries[index][0].span.start), f"{written}, "
-        return _at(entries[-1][1].span.end), f", {written}"
+            return _empty_span(entries[index][0].span.start), f"{written}, "
+        return _empty_span(entries[-1][1].span.end), f", {written}"
     start = entries[0][0].span.start
     indent = " " * (start - line_start(text, start))
     if index == 0:
-        return _at(start), f"{written}{line_end}{indent}"
+        return _empty_span(start), f"{written}{line_end}{indent}"
     end = _line_end(text, entries[index - 1][1].span)
-    return _at(end), f"{indent}{written}{line_end}"
+    return _empty_span(end), f"{indent}{written}{line_end}"
 
 
 def remove_entry(text: str, mapping: Mapping, index: int) -> Edit:
@@ -113,7 +116,10 @@ def remove_entry(text: str, mapping: Mapping, index: int) -> Edit:
 
 
 def item_span(text: str, items: Sequence, index: int, with_comments: bool = True) -> Span:
-    """Return the lines of an item in block style, with its dash; the brackets and braces of one in flow style."""
+    """Return the span of an item.
+
+    In block style it has the item's lines with the dash, in flow style only the value.
+    """
     item = items.items[index]
     if is_flow(text, items):
         return item.span
@@ -138,25 +144,25 @@ def item_span(text: str, items: Sequence, index: int, with_comments: bool = True
 
 
 def insert_item(text: str, items: Sequence, index: int, written: str) -> Edit:
-    """Return the edit that adds an item before the one at `index`, or behind the last one.
+    """Return the edit that adds an item before another, or at the end.
 
-    In block style `written` are whole lines, as `item_span` has them.
+    The other is the item `index`. In block style `written` are whole lines, as `item_span` returns them.
     """
     listed = items.items
     if not is_flow(text, items):
         where = item_span(text, items, min(index, len(listed) - 1))
-        return _at(where.start if index < len(listed) else where.end), written
+        return _empty_span(where.start if index < len(listed) else where.end), written
     if not listed:
-        return _at(items.span.start + 1), written
+        return _empty_span(items.span.start + 1), written
     between = text[listed[0].span.end : listed[1].span.start] if len(listed) > 1 else ", "
     between = ", " if "#" in between else between
     if index < len(listed):
-        return _at(listed[index].span.start), f"{written}{between}"
-    return _at(listed[-1].span.end), f"{between}{written}"
+        return _empty_span(listed[index].span.start), f"{written}{between}"
+    return _empty_span(listed[-1].span.end), f"{between}{written}"
 
 
 def remove_item(text: str, items: Sequence, index: int) -> Edit:
-    """Return the edit that removes an item of a list with several."""
+    """Return the edit that removes an item of a list. The list must have several."""
     listed = items.items
     if not is_flow(text, items):
         return item_span(text, items, index), ""
@@ -166,7 +172,7 @@ def remove_item(text: str, items: Sequence, index: int) -> Edit:
 
 
 def move_item(text: str, items: Sequence, index: int, to: int) -> list[Edit]:
-    """Return the edits after which the item `index` is the item `to`. What is between the items stays there."""
+    """Return the edits that move the item `index` to the position `to`. Text between the items stays in place."""
     spans = [item_span(text, items, each) for each in range(min(index, to), max(index, to) + 1)]
     texts = [text[each.start : each.end] for each in spans]
     first = min(index, to)
@@ -193,5 +199,5 @@ def _line_end(text: str, span: Span) -> int:
     return len(text) if end == -1 else end + 1
 
 
-def _at(offset: int) -> Span:
+def _empty_span(offset: int) -> Span:
     return Span(offset, offset)

@@ -1,4 +1,4 @@
-"""Scalars and collections in brackets, and what every part of the parser shares: white space, limits, keys.
+"""Scalars and collections in brackets, and the base of the parser: white space, limits, keys.
 
 An invalid text raises `YamlFault`. Depth and number of values are limited, and every character is read a bounded number
 of times.
@@ -40,11 +40,11 @@ _BLANK = re.compile(r"[ \t]*+")
 
 
 class TooLarge(Exception):
-    """A limit is passed; the bag holds the reason."""
+    """A limit was exceeded; the bag holds the reason."""
 
 
 class WantedValue(Exception):
-    """The value of the key that the caller wanted was read."""
+    """The value of the wanted key was read, which ends the parsing."""
 
     def __init__(self, value: Tree) -> None:
         super().__init__()
@@ -71,7 +71,7 @@ class FlowReader(ScalarReader):
     # -- white space ------------------------------------------------------------------------------
 
     def _skip(self) -> bool:
-        """Skip white space and comments; return whether the cursor is on another line or at the start."""
+        """Skip white space and comments. Returns whether the cursor is on another line or at the start."""
         match = _SKIP.match(self.text, self.pos)
         assert match is not None
         is_fresh = match.start(1) >= 0 or self.pos == 0
@@ -85,7 +85,7 @@ class FlowReader(ScalarReader):
         return is_fresh
 
     def _is_one_space(self) -> bool:
-        """Return whether one space separates the cursor from the next token, which is frequent."""
+        """Return whether one space separates the cursor from the next token. This is the frequent case."""
         text, at = self.text, self.pos
         return text[at] == " " and text[at + 1] not in " \t\r\n#"
 
@@ -112,14 +112,14 @@ class FlowReader(ScalarReader):
             end, _ = self._properties()
             self._flow_skip(margin, start)
             if text[self.pos] in ",]}:":
-                return self._empty(end)
+                return self._empty_scalar(end)
             if text[self.pos] == "*":
                 raise YamlFault(self.pos, "an alias has no anchor and no tag")
             return self._flow_node(margin, pattern)
         else:
             ends = WHITE if pattern is PLAIN_BLOCK else _FLOW_ENDS
             if character in _NOT_PLAIN or (character in "-?:" and text[start + 1] in ends):
-                self._not_a_value()
+                self._refuse_value()
             self._count(start)
             value = self.read_plain(margin, pattern)
             character = ""
@@ -135,7 +135,7 @@ class FlowReader(ScalarReader):
         self._count(span.start)
         return Scalar("", "", span)
 
-    def _not_a_value(self) -> NoReturn:
+    def _refuse_value(self) -> NoReturn:
         character = self.text[self.pos]
         raise YamlFault(self.pos, f"a value cannot start with `{character}`")
 
@@ -174,7 +174,7 @@ class FlowReader(ScalarReader):
             else:
                 items.append(self._flow_item(margin, start))
                 if len(items) > MAX_ENTRIES:
-                    self._too_many_entries(items[-1])
+                    self._stop_too_many_entries(items[-1])
             self._flow_skip(margin, start)
             if self.text[self.pos] == ",":
                 self.pos += 1
@@ -193,18 +193,18 @@ class FlowReader(ScalarReader):
             self.pos += 1
             self._flow_skip(margin, opened)
             if self.text[self.pos] in ",]}":
-                return self._empty(self.pos), self._empty(self.pos)
+                return self._empty_scalar(self.pos), self._empty_scalar(self.pos)
         key_start = self.pos
         if self.text[key_start] == ":" and self.text[key_start + 1] in _FLOW_ENDS:
             refuse(ProfileRule.EMPTY_KEYS, "an entry without a key", Span(key_start, key_start + 1), self._bag)
-            key: Tree = self._empty(key_start)
+            key: Tree = self._empty_scalar(key_start)
         else:
             key = self._flow_node(margin, PLAIN_FLOW)
         end = self.pos
         self._flow_skip(margin, opened)
         if not self._is_flow_colon(end):
             self.pos = end
-            return self._scalar_key(key), self._empty(end)
+            return self._scalar_key(key), self._empty_scalar(end)
         return self._scalar_key(key), self._flow_value(margin, opened)
 
     def _is_flow_colon(self, key_end: int) -> bool:
@@ -219,7 +219,7 @@ class FlowReader(ScalarReader):
         self._flow_skip(margin, opened)
         if self.text[self.pos] in ",]}":
             self.pos = end
-            return self._empty(end)
+            return self._empty_scalar(end)
         return self._flow_node(margin, PLAIN_FLOW)
 
     def _flow_item(self, margin: int, opened: int) -> Tree:
@@ -241,7 +241,7 @@ class FlowReader(ScalarReader):
         return Mapping(((key, value),), Span(start, max(value.span.end, key.span.end)))
 
     def _properties(self) -> tuple[int, frozenset[str]]:
-        """Skip an anchor and a tag in either order; return where they end and their first characters."""
+        """Skip an anchor and a tag in either order. Returns their end and their first characters."""
         text, end = self.text, self.pos
         signs: set[str] = set()
         while (sign := text[self.pos]) in "&!":
@@ -262,7 +262,7 @@ class FlowReader(ScalarReader):
                 break
         return end, frozenset(signs)
 
-    def _empty(self, at: int) -> Scalar:
+    def _empty_scalar(self, at: int) -> Scalar:
         self._count(at)
         return Scalar("", "", Span(at, at))
 
@@ -294,19 +294,19 @@ class FlowReader(ScalarReader):
             self._bag.error(Code.TOO_LARGE, self._bag.source.character(start), limit=f"{MAX_VALUES:,}", what=what)
             raise TooLarge
 
-    def _too_many_entries(self, tree: Tree) -> NoReturn:
+    def _stop_too_many_entries(self, tree: Tree) -> NoReturn:
         what = "entries in this list or mapping"
         self._bag.error(Code.TOO_LARGE, tree.span, limit=f"{MAX_ENTRIES:,}", what=what)
         raise TooLarge
 
     def _add_entry(self, entries: list[tuple[Scalar, Tree]], seen: dict[str, Span], key: Scalar, value: Tree) -> None:
-        """Add an entry of a mapping after a check of its key; stop at the value that the caller wanted."""
+        """Check the key and add an entry of a mapping. Raises `WantedValue` at the wanted key."""
         self._check_key(seen, key)
         if self._depth == 1 and key.text == self._wanted:
             raise WantedValue(value)
         entries.append((key, value))
         if len(entries) > MAX_ENTRIES:
-            self._too_many_entries(value)
+            self._stop_too_many_entries(value)
 
     def _check_key(self, seen: dict[str, Span], key: Scalar) -> None:
         if key.text == "" and key.style == "":

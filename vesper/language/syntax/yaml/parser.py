@@ -95,10 +95,10 @@ class YamlParser(FlowReader):
     # -- blocks -----------------------------------------------------------------------------------
 
     def _block_node(self, parent: int, is_compact: bool, has_indentless: bool) -> Tree:
-        """Read the node after an indicator, and go to the first token of the next line.
+        """Read the node after an indicator, and go to the next line's first token.
 
         `parent` is the indentation of the collection around it. After `- ` and `? ` a collection may start on the
-        same line (`is_compact`); in a mapping a sequence may be indented like its key (`has_indentless`).
+        indicator's line (`is_compact`). In a mapping a sequence may be indented like its key (`has_indentless`).
         """
         after = self.pos
         if self._is_one_space():
@@ -111,7 +111,7 @@ class YamlParser(FlowReader):
             return self._node_at(parent, is_compact, has_indentless)
         if self._holds_node(parent, has_indentless):
             return self._node_at(parent, True, has_indentless)
-        return self._empty(after)
+        return self._empty_scalar(after)
 
     def _tab_fault(self) -> YamlFault:
         return YamlFault(self.text.rindex("\t", 0, self.pos), TAB_IN_INDENTATION)
@@ -157,14 +157,14 @@ class YamlParser(FlowReader):
     def _node_with_properties(
         self, parent: int, may_be_block: bool, has_indentless: bool, outer: frozenset[str] = frozenset()
     ) -> Tree:
-        """Read a node after anchors and tags, which are refused. `outer` are the signs on lines above it."""
+        """Read a node after anchors and tags, which are refused. `outer` are the signs of those on lines above it."""
         column, is_tabbed = self.column, self.tabbed
         end, signs = self._properties()
         if self._skip():
             if outer & signs:
                 raise YamlFault(end, "a value has at most one anchor and one tag")
             if not self._holds_node(parent, has_indentless):
-                return self._empty(end)
+                return self._empty_scalar(end)
             if self.text[self.pos] in "&!":
                 return self._node_with_properties(parent, True, has_indentless, outer | signs)
             return self._node_at(parent, True, has_indentless)
@@ -188,7 +188,7 @@ class YamlParser(FlowReader):
             self.pos += 1
             items.append(self._block_node(column, is_compact=True, has_indentless=False))
             if len(items) > MAX_ENTRIES:
-                self._too_many_entries(items[-1])
+                self._stop_too_many_entries(items[-1])
             if self.column > column:
                 self._refuse_line(column, MISINDENTED)
             if self.column == column and not is_indentless and not self._is_indicator("-"):
@@ -270,13 +270,13 @@ class YamlParser(FlowReader):
         start = self.pos
         if self.text[start] == ":":
             refuse(ProfileRule.EMPTY_KEYS, "an entry without a key", Span(start, start + 1), self._bag)
-            key = self._empty(start)
+            key = self._empty_scalar(start)
         else:
             refuse(ProfileRule.EXPLICIT_KEYS, "a key after `?`", Span(start, start + 1), self._bag)
             self.pos += 1
             key = self._scalar_key(self._block_node(column, is_compact=True, has_indentless=True))
             if self.column != column or not self._is_indicator(":"):
-                return key, self._empty(key.span.end)
+                return key, self._empty_scalar(key.span.end)
             if self.tabbed:
                 raise self._tab_fault()
         self.pos += 1

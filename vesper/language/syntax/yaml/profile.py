@@ -1,4 +1,4 @@
-"""Rules of the YAML profile: valid YAML 1.2 that a node does not use, and the help for each."""
+"""Rules of the YAML profile, with help: valid YAML 1.2 that nodes must not use."""
 
 from __future__ import annotations
 

@@ -25,13 +25,16 @@ _EXCLUDED_ASCII = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 @cache
-def _excluded() -> re.Pattern[str]:
-    """Return the pattern of characters that no node contains; it takes 10 ms, which most nodes save."""
+def _excluded_pattern() -> re.Pattern[str]:
+    """Return the pattern of characters that a node must not contain.
+
+    It is compiled on first use: that takes 10 ms, and ASCII texts never need it.
+    """
     return re.compile(f"[{_INVALID}{_TURNS_TEXT}\x7f-\x84\x86-\x9f\ufeff\ufffe\uffff]")
 
 
 def read_yaml(bag: DiagnosticBag) -> Tree | None:
-    """Return the tree of the bag's source, or None when the bag has errors now."""
+    """Return the tree of the bag's source, or None if the bag then has errors."""
     if not check_characters(bag):
         return None
     parser = YamlParser(bag)
@@ -57,7 +60,7 @@ def _all_faults(source: SourceFile) -> list[YamlFault]:
 
 
 def recover_yaml(source: SourceFile) -> tuple[Tree | None, list[YamlFault]]:
-    """Return what can be read of a text that is not YAML, and all of its faults."""
+    """Return the readable part of a text that is not YAML, and its faults."""
     from vesper.language.syntax.yaml.recovery import RecoveringParser  # for a faulty file only
 
     parser = RecoveringParser(DiagnosticBag(source))
@@ -73,7 +76,10 @@ def recover_yaml(source: SourceFile) -> tuple[Tree | None, list[YamlFault]]:
 
 
 def missing_spaces(source: SourceFile) -> dict[int, int]:
-    """Return the lines inside quotes or brackets that are indented too little: offset, and missing spaces."""
+    """Return the number of missing spaces by line, for lines inside quotes or brackets.
+
+    The key is the offset of the line.
+    """
     parser = YamlParser(DiagnosticBag(source))
     try:
         parser.parse()
@@ -83,9 +89,9 @@ def missing_spaces(source: SourceFile) -> dict[int, int]:
 
 
 def check_characters(bag: DiagnosticBag) -> bool:
-    """Report the characters that no node contains; return whether the text is YAML apart from them."""
+    """Report the characters that a node must not contain. Returns whether the other characters can be YAML."""
     text = bag.source.text
-    for found in (_EXCLUDED_ASCII if text.isascii() else _excluded()).finditer(text):
+    for found in (_EXCLUDED_ASCII if text.isascii() else _excluded_pattern()).finditer(text):
         span = Span(found.start(), found.end())
         character = f"the character U+{ord(found[0]):04X}"
         if re.match(f"[{_INVALID}]", found[0]):

@@ -1,7 +1,7 @@
-"""Reading on after a fault: the parser of a text that is not YAML.
+"""Parser of a text that is not YAML, which continues after a fault.
 
-A value that cannot be read becomes an UNREAD scalar, and reading goes on at the next line that is indented no deeper
-than its key. Each fault is explained in the words of a node's author, at the place of the mistake.
+A value that cannot be read becomes an UNREAD scalar, and reading continues at the next line that is indented no deeper
+than its key. Each fault is explained in terms of a node, at the place of the mistake.
 """
 
 from __future__ import annotations
@@ -70,49 +70,49 @@ class RecoveringParser(YamlParser):
             return key
 
     def _skip_lines(self, start: int, column: int) -> None:
-        """Go to the first line after the one of `start` that is indented by at most `column`."""
+        """Go to the next line that is indented by at most `column`. It starts after the line of `start`."""
         self.pos = start
         while True:
-            line_end = min(index for index in (*self._breaks(), len(self.text) - 1) if index >= 0)
+            line_end = min(index for index in (*self._next_breaks(), len(self.text) - 1) if index >= 0)
             self.pos = line_end
             self._skip()
             if self.column <= column or self.pos >= len(self.text):
                 return
 
-    def _breaks(self) -> tuple[int, int]:
+    def _next_breaks(self) -> tuple[int, int]:
         return self.text.find("\n", self.pos), self.text.find("\r", self.pos)
 
     # -- words ------------------------------------------------------------------------------------
 
     @property
     def has_enough(self) -> bool:
-        """Whether no more faults are reported."""
+        """Whether the maximum number of faults is reached."""
         return len(self.faults) >= _MAX_FAULTS
 
     def note(self, fault: YamlFault, start: int, parent: int) -> None:
-        """Add a fault of the value that starts at `start`, in the author's words."""
+        """Record a fault in the value that starts at `start`, with its explanation."""
         if self.has_enough:
             raise fault  # ends the reading
-        self.faults.append(self._explained(fault, start, parent))
+        self.faults.append(self._explain(fault, start, parent))
 
-    def _explained(self, fault: YamlFault, start: int, parent: int) -> YamlFault:
+    def _explain(self, fault: YamlFault, start: int, parent: int) -> YamlFault:
         line = self._start_of_line(fault.offset)
         is_later_line = "\n" in self.text[start : fault.offset].strip("\n") or line > start + 1
         reason = fault.reason
         if reason == _NO_KEY and is_later_line and line > self._start_of_line(start):
-            return self._deeper_line(fault.offset, start, parent)
+            return self._explain_deeper_line(fault.offset, start, parent)
         if reason == _NO_KEY:
-            return self._inner_colon(fault.offset)
+            return self._explain_inner_colon(fault.offset)
         if reason == "the value ends before this":
-            return self._early_end(fault.offset)
+            return self._explain_early_end(fault.offset)
         if reason.startswith(("a key needs", "a key must be on one line")):
-            return self._missing_colon(fault)
+            return self._explain_missing_colon(fault)
         if reason.startswith("an item of a list"):
-            return self._missing_dash(fault.offset)
+            return self._explain_missing_dash(fault.offset)
         if reason.startswith("expected `,` or") or reason.endswith("is never closed"):
-            return self._open_bracket(fault, start)
+            return self._explain_open_bracket(fault, start)
         if reason is MISINDENTED and _KEY.match(self._line(fault.offset).strip()):
-            return self._misindented(fault.offset, parent)
+            return self._explain_misindented(fault.offset, parent)
         if reason.startswith("a list or mapping starts"):
             return YamlFault(fault.offset, reason, "put it on the next line, indented deeper than its key")
         if reason.startswith("a value cannot start with"):
@@ -122,27 +122,46 @@ class RecoveringParser(YamlParser):
             if re.fullmatch(r"[@%][a-z_][a-z0-9_.]*", text):
                 edits = ((fault.offset, fault.offset + 1, ""),)
                 return YamlFault(fault.offset, reason, f"write `{text[1:]}`: a name stands without a sign", edits)
-            return YamlFault(fault.offset, reason, f"put the whole value in quotes: `{quote_scalar(text)}`")
+            return self._explain_first_sign(fault.offset, reason, text)
         if reason.startswith("`- ` is missing"):
             return YamlFault(fault.offset, reason, f"write `- {self._line(fault.offset).strip()}`")
         return fault
 
-    def _deeper_line(self, offset: int, start: int, parent: int) -> YamlFault:
-        """Explain a key that is indented deeper than the key above it, whose value it seems to continue."""
+    def _explain_first_sign(self, offset: int, reason: str, text: str) -> YamlFault:
+        """Explain a value such as `>= 100` without quotes. Inside brackets it ends at the next comma or bracket."""
+        before = self._line(offset)[: offset - self._start_of_line(offset)]
+        key = re.search(r"[\w]+: +$", before)
+        if before.count("{") + before.count("[") > before.count("}") + before.count("]"):
+            text = re.split(r"[,{}\[\]]", text)[0].rstrip()
+        elif " #" in text:
+            text = text[: text.index(" #")].rstrip()
+        quoted = quote_scalar(text)
+        help_ = f"put the whole value in quotes: `{'' if key is None else key[0]}{quoted}`"
+        return YamlFault(offset, reason, help_, ((offset, offset + len(text), quoted),), is_clear=True)
+
+    def _explain_deeper_line(self, offset: int, start: int, parent: int) -> YamlFault:
+        """Explain a key that is indented deeper than the key above it.
+
+        The line looks like a part of that key's value.
+        """
         line = self._start_of_line(offset)
         text = self._line(line)
         key = _KEY.match(self._line(start).lstrip(" "))
         above = "the line above it" if key is None else f"`{key['key']}` above it"
         reason = f"this line is deeper than {above}, so it continues that value"
-        help_ = f"indent `{text.strip().partition(':')[0]}:` by {max(parent, 0)} spaces, as {above}"
-        indent = len(text) - len(text.lstrip(" "))
+        indent, names = len(text) - len(text.lstrip(" ")), [text.strip().partition(":")[0]]
         edits, end = [(line, line + indent - max(parent, 0), "")], line + len(text) + 1
         while (below := self._line(end)) and below.startswith(text[:indent]):
             edits.append((end, end + indent - max(parent, 0), ""))
+            if not below[indent:].startswith((" ", "#", "- ")):
+                names.append(below.strip().partition(":")[0])
             end += len(below) + 1
-        return YamlFault(line + indent, reason, help_, tuple(edits))
+        listed = " and ".join(filter(None, (", ".join(f"`{name}:`" for name in names[:-1]), f"`{names[-1]}:`")))
+        spaces = f"{max(parent, 0)} spaces before {'it' if len(names) == 1 else 'each'}, not {indent}"
+        help_ = f"put {listed} in the column of {above}: {spaces}"
+        return YamlFault(line + indent, reason, help_, tuple(edits), is_clear=key is not None and key["key"] == "step")
 
-    def _misindented(self, offset: int, parent: int) -> YamlFault:
+    def _explain_misindented(self, offset: int, parent: int) -> YamlFault:
         """Explain a line between the columns of the keys above it."""
         line = self._start_of_line(offset)
         above = self._line(line - 1) if line else ""
@@ -151,7 +170,7 @@ class RecoveringParser(YamlParser):
         edits = ((line, offset, " " * column),)
         return YamlFault(offset, MISINDENTED, f"indent it by {column} spaces, as the line above it", edits)
 
-    def _inner_colon(self, offset: int) -> YamlFault:
+    def _explain_inner_colon(self, offset: int) -> YamlFault:
         line = self._line(offset)
         key = _KEY.match(line.lstrip(" "))
         reason = "`: ` inside a value starts another key, and none can stand here"
@@ -161,11 +180,21 @@ class RecoveringParser(YamlParser):
             return YamlFault(
                 offset, reason, f"put `{key['rest'].rstrip()}` on the next line, indented by 2 more spaces"
             )
-        meant = self._respelt(offset, reason, key["rest"])
+        if re.match(r"(?:array|list|List|set|map|optional)[<\[].*\{", key["rest"]):
+            return self._explain_record_in_type(offset, reason, key["rest"].rstrip())
+        meant = self._respell(offset, reason, key["rest"])
         help_ = f"put the whole value in quotes: `{key['key']}: {quote_scalar(key['rest'])}`"
         return meant or YamlFault(offset, reason, help_)
 
-    def _early_end(self, offset: int) -> YamlFault:
+    def _explain_record_in_type(self, offset: int, reason: str, type_: str) -> YamlFault:
+        from vesper.language.syntax.habits.type_rescue import named_record  # which reads with this parser
+
+        start = self._start_of_line(offset) + self._line(offset).rindex(type_)
+        meant, is_declared, help_ = named_record(type_, self._bag.source, start)
+        edits = ((start, start + len(type_), meant),) if is_declared else ()
+        return YamlFault(offset, reason, help_, edits, is_clear=True)
+
+    def _explain_early_end(self, offset: int) -> YamlFault:
         line = self._line(offset)
         key = _KEY.match(line.lstrip(" "))
         value = key["rest"] if key is not None and key["colon"] else line.strip().removeprefix("- ")
@@ -176,11 +205,12 @@ class RecoveringParser(YamlParser):
         if value[:1] == value[-1:] == "'" and '"' not in value and len(value) > 2 and value.count("'") % 2:
             return YamlFault(offset, reason, f'a text with `\'` in it is put in double quotes: `"{value[1:-1]}"`')
         help_ = f"put the whole expression in quotes: `{quote_scalar(value)}`"
-        return self._respelt(offset, reason, value) or YamlFault(offset, reason, help_)
+        return self._respell(offset, reason, value) or YamlFault(offset, reason, help_)
 
-    def _respelt(self, offset: int, reason: str, value: str) -> YamlFault | None:
-        """Return the fault with an expression in the spelling of another language translated, if it is one."""
+    def _respell(self, offset: int, reason: str, value: str) -> YamlFault | None:
+        """Return the fault with a translated expression. None if the value is not in a foreign spelling."""
         from vesper.language.syntax.expression_parser import parse_placed  # which reads values of this parser
+        from vesper.language.syntax.habits.forms import respell
         from vesper.language.syntax.habits.rescue import translate
 
         value = re.split(r"\s+#", value)[0].rstrip()
@@ -188,9 +218,11 @@ class RecoveringParser(YamlParser):
         if meant is None:
             return None
         start = self._start_of_line(offset) + self._line(offset).rindex(value)
-        return YamlFault(offset, reason, f"write `{meant}`", ((start, start + len(value), meant),), is_clear=True)
+        signs = ", ".join(f"`{each.written}` is written `{each.meant}`" for each in respell(value).habits)
+        help_ = f"write `{meant}`" + (f": {signs}" if signs else "")
+        return YamlFault(offset, reason, help_, ((start, start + len(value), meant),), is_clear=True)
 
-    def _missing_colon(self, fault: YamlFault) -> YamlFault:
+    def _explain_missing_colon(self, fault: YamlFault) -> YamlFault:
         line = self._start_of_line(fault.offset)
         text = self._line(line)
         key = _KEY.match(text.lstrip(" "))
@@ -206,7 +238,7 @@ class RecoveringParser(YamlParser):
         edits = ((offset, offset + is_equals * (key.start("rest") + 1 - key.end("key")), ":"),)
         return YamlFault(offset, f"`:` is missing after `{key['key']}`", f"write `{meant}`", edits, is_clear=True)
 
-    def _missing_dash(self, offset: int) -> YamlFault:
+    def _explain_missing_dash(self, offset: int) -> YamlFault:
         """Explain a list whose first item has no dash, at that item."""
         column = offset - self._start_of_line(offset)
         first = self._start_of_line(offset)
@@ -227,10 +259,17 @@ class RecoveringParser(YamlParser):
         help_ = f"write `- {text}`, and indent the rest of this item by 2 more spaces"
         return YamlFault(first + column, reason, help_, tuple(edits), is_clear=True)
 
-    def _open_bracket(self, fault: YamlFault, start: int) -> YamlFault:
+    def _explain_open_bracket(self, fault: YamlFault, start: int) -> YamlFault:
         line = self._line(start)
         first = self._start_of_line(start)
         opened = next((index for index, each in enumerate(line) if each in "[{\"'" and first + index >= start), None)
+        half_open = re.search(r": (?P<range>[\[(][^\[\](){},'\"]*\.\.[^\[\](){},'\"]*[\])])", self._line(fault.offset))
+        if half_open is not None:
+            at = self._start_of_line(fault.offset) + half_open.start("range")
+            range_ = half_open["range"]
+            help_ = f'a range in a cell is put in quotes: `"{range_}"`'
+            edits = ((at, at + len(range_), f'"{range_}"'),)
+            return YamlFault(at, "YAML reads `[` as a list, which ends with `]`", help_, edits, is_clear=True)
         if opened is None or (self._start_of_line(fault.offset) == first and "closed" not in fault.reason):
             return fault
         sign, end = line[opened], first + len(line.rstrip())

@@ -89,7 +89,7 @@ class ScalarReader:
                 break
             self._check_blank_lines(fold.start(1), fold.end(1), margin)
             part = match[0].rstrip(" \t")
-            parts += (self._folded(fold[1]), part)
+            parts += (self._folded_text(fold[1]), part)
             self.pos = start + len(part)
             if text[match.end()] not in "\r\n":
                 break
@@ -150,7 +150,10 @@ class ScalarReader:
         return chr(code)
 
     def _fold_quoted(self, start: int, margin: int) -> str:
-        """Skip the line break at the cursor and return its text: a space, or one break for each blank line."""
+        """Skip the line break at the cursor and return its folded text.
+
+        It is a space, or one break for each blank line.
+        """
         fold = _FOLD.match(self.text, self.pos)
         assert fold is not None
         self.pos = fold.end()
@@ -160,7 +163,7 @@ class ScalarReader:
             raise YamlFault(self.pos, "a document marker inside quotes")
         self._check_blank_lines(fold.start(1), fold.end(1), margin)
         self._check_margin(fold.start(2), fold.end(2), margin)
-        return self._folded(fold[1])
+        return self._folded_text(fold[1])
 
     def _check_margin(self, start: int, end: int, margin: int) -> None:
         if end - start < margin:
@@ -177,11 +180,14 @@ class ScalarReader:
                 raise YamlFault(blank.end(1), TAB_IN_INDENTATION)
 
     @staticmethod
-    def _folded(blank_lines: str) -> str:
+    def _folded_text(blank_lines: str) -> str:
         return "\n" * len(_LINE_BREAK.findall(blank_lines)) if blank_lines else " "
 
     def read_block_scalar(self, parent: int) -> str:
-        """Read a literal or folded scalar whose parent is indented by `parent`; the cursor goes to the line after."""
+        """Read a literal or folded scalar whose parent is indented by `parent`.
+
+        The cursor then is on the line after it.
+        """
         header = _HEADER.match(self.text, self.pos)
         if header is None:
             raise YamlFault(self.pos, "the first line of a block text is `|` or `>`, one digit, `+` or `-`")
@@ -202,7 +208,10 @@ class ScalarReader:
         return content + "\n" if size else content
 
     def _block_lines(self, indent: int | None, least: int) -> list[str]:
-        """Return the lines of a block scalar without indentation; a first line without indicator decides it."""
+        """Return the lines of a block scalar without indentation.
+
+        Without an indicator the first line decides the indentation.
+        """
         text = self.text
         lines: list[str] = []
         longest_blank = 0

@@ -12,8 +12,8 @@ CHUNK = 100
 """Inputs that a table or a list of calls has at most."""
 
 
-class _Watched(list[Given]):
-    """Inputs of a way, with a beat for each. A way that takes a chunk at once has run when the next beat comes."""
+class _AnnouncedInputs(list[Given]):
+    """Inputs of a way, each announced by a beat. A way that reads a whole chunk first runs under its last beat."""
 
     def __init__(self, given: Sequence[Given], way: Way, beat: Beat) -> None:
         super().__init__(given)
@@ -32,7 +32,7 @@ class WaysComparison:
     def __init__(
         self, subject: Subject, makers: Sequence[WayMaker], counts: dict[str, int], beat: Beat = ignore_beat
     ) -> None:
-        """`counts` receives the number of compared inputs of each way; `beat` hears of each input of a way."""
+        """Create the ways. `counts` receives the number of compared inputs of each; `beat` is called for each input."""
         self._subject = subject
         self._beat = beat
         self._ways: list[Way] = []
@@ -43,7 +43,7 @@ class WaysComparison:
         self._counts = counts
 
     def begin(self, counts: dict[str, int], left_out: Collection[str]) -> None:
-        """Count in another report, and leave out the ways of these names."""
+        """Use the counts of another report, and leave out the ways of these names."""
         self._counts = counts
         self._ways = [each for each in self._ways if each.name not in left_out]
 
@@ -56,10 +56,10 @@ class WaysComparison:
         return len(self._waiting) >= CHUNK
 
     def differences(self) -> Iterator[tuple[Way, Answer]]:
-        """Run the ways on the collected inputs, and yield what differs."""
+        """Run the ways on the collected inputs, and yield the answers that differ."""
         waiting, self._waiting = self._waiting, []
         for way in self._ways if waiting else ():
-            for answer in way.answers(_Watched(self._select(way, waiting), way, self._beat)):
+            for answer in way.answers(_AnnouncedInputs(self._select(way, waiting), way, self._beat)):
                 self._counts[way.name] = self._counts.get(way.name, 0) + 1
                 if answer.differs:
                     yield way, answer

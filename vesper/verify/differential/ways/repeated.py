@@ -82,11 +82,11 @@ class Metered(Way):
             if isinstance(each.done.outcome, LimitHit):
                 continue
             for limit in sorted(COUNTED_LIMITS):
-                used = self._used(each, limit)
+                used = self._find_use(each, limit)
                 for amount in range(max(0, used - 1), used + 2):
-                    yield from self._compared(each, limit, amount)
+                    yield from self._compare_at(each, limit, amount)
 
-    def _compared(self, given: Given, limit: str, amount: int) -> Iterator[Answer]:
+    def _compare_at(self, given: Given, limit: str, amount: int) -> Iterator[Answer]:
         subject, limits, detail = self._subject, limited(limit, amount), f"{limit} {amount}"
         wanted = subject.run(subject.reference, given, limits)
         program = subject.program(given.number)
@@ -96,7 +96,7 @@ class Metered(Way):
         if not program.asks:
             yield Answer(at, program.call(given.inputs, subject.now(given), limits), wanted.outcome, detail)
 
-    def _used(self, given: Given, limit: str) -> int:
+    def _find_use(self, given: Given, limit: str) -> int:
         """Return the smallest amount with which the execution does not hit the limit."""
         program = self._subject.program(given.number)
 

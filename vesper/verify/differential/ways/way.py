@@ -44,7 +44,7 @@ class Answer:
 
     @property
     def differs(self) -> bool:
-        """True where the outcomes differ; a time limit depends on the machine."""
+        """Whether the outcomes differ. A time limit is never a difference, because it depends on the machine."""
         if any(isinstance(each, LimitHit) and not each.is_counted for each in (self.found, self.wanted)):
             return False
         return not same_outcome(self.found, self.wanted)
@@ -64,7 +64,7 @@ class Subject:
     """True for a random program: it has few inputs, so an expensive way takes only some programs."""
 
     def program(self, number: int) -> DirectProgram:
-        """Return the form for the input of this number: all forms take turns."""
+        """Return the direct engine's form for an input. The number of the input selects it in rotation."""
         return list(self.direct.values())[number % len(self.direct)]
 
     def now(self, given: Given) -> datetime:
@@ -80,7 +80,7 @@ class Subject:
             return Done(LimitHit("requests"), ())
 
     def expect(self, given: Given, inputs: dict[str, object], now: datetime | None = None) -> Outcome:
-        """Return the reference's outcome on the objects of a way; `now` is another start."""
+        """Return the reference's outcome on the objects of a way; `now` is another start time."""
         declared = self.compiled.node.declared_inputs
         values, problems = accept_inputs(declared, inputs)
         if problems:

@@ -74,7 +74,7 @@ def test_work_waits_for_its_turn(
     assert post(client, path, NODE, **body)["status"] == 200
     monkeypatch.setattr(run, "MAX_SECONDS", 0.01)
     monkeypatch.setattr(run, "_running", threading.BoundedSemaphore(1))
-    with run.turn():
+    with run.run_slot():
         assert post(client, path, NODE, **body)["status"] == 429
 
 
