@@ -258,7 +258,7 @@ bench-check: build ## measure `vesper check` of a thousand nodes; PYTHON=/usr/bi
 	$(BIN)/python tests/bench/check_speed.py $(if $(findstring command line,$(origin PYTHON)),--python $(PYTHON))
 
 # pytest runs a sample of each other proof.
-SAMPLES := machines budgets bus kernel limits waves fuzz documents programs replay memory threads batch deopt code-memory faults mutants kills migration-kills controller interrupts observe serve http openapi lsp
+SAMPLES := budgets bus kernel limits waves fuzz documents programs replay memory threads batch deopt code-memory faults mutants kills migration-kills controller interrupts observe serve http openapi lsp
 
 proof-sample: build ## a sample of every proof, as CI takes it
 	@rm -f $(FAILED)
@@ -269,9 +269,6 @@ proof-sample: build ## a sample of every proof, as CI takes it
 	echo "make proof-sample: passed"
 
 .PHONY: $(addprefix sample-,$(SAMPLES) service)
-sample-machines:
-	@$(call need_cargo)
-	KERNEL_PROFILE=$(KERNEL_PROFILE) $(ALONE) $(BIN)/python -m tests.proofs.machines.campaign --sequences 4000 --seed 2 --folder .proofs/sample-machines
 sample-budgets:
 	$(BIN)/python -m tests.proofs.budgets.campaign --calls 600 --kills 2 --processes 2 --no-write --folder .proofs/sample-budgets
 sample-kernel:

@@ -206,7 +206,7 @@ def _path(first: str, cycle: tuple[str, ...]) -> str:
 
 
 def _depth(compiled: Compiled) -> int:
-    """Return the length of the longest chain of calls from here, itself included."""
+    """Return the number of nodes in the longest chain of calls that starts at this node."""
     depths: dict[str, int] = {}
 
     def depth(each: Compiled) -> int:

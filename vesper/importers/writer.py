@@ -1,8 +1,8 @@
 """Text of a node from plain Python values: quoting, wrapping and comments.
 
 A document is a dict in written order. Values are dicts, lists and strings; a string is the text of a scalar, whatever
-slot it fills. `Quoted` keeps quotes (`"null"` as a text), `Inline` writes a collection on one line where it fits, and
-`Noted` adds comments. The text is parsed back and compared with the document before it is returned.
+slot it fills. `QuotedText` keeps quotes (`"null"` as a text), `InlineValue` writes a collection on one line where it
+fits, and `CommentedValue` adds comments. The text is parsed back and compared with the document before it is returned.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from vesper.language.syntax.yaml_tree import Mapping, Scalar, Sequence, Tree
 
 LINE_LENGTH = 110
 Value: TypeAlias = Any
-"""A str, Quoted, dict, list, Inline or Noted."""
+"""A str, QuotedText, dict, list, InlineValue or CommentedValue."""
 
 _PLAIN_START = re.compile(r"[A-Za-z0-9_(/.$^~|+<>=é]|-(?=[A-Za-z0-9(.])")
 _NOT_PLAIN = re.compile(r"[^\x20-\x7e]|: |:$| #|[\"\\]|\s$")
@@ -36,21 +36,21 @@ class WriterFault(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Quoted:
+class QuotedText:
     """A scalar that is always written in quotes."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Inline:
+class InlineValue:
     """A dict or list on one line, unless the line becomes too long."""
 
     value: Any
 
 
 @dataclass(frozen=True, slots=True)
-class Noted:
+class CommentedValue:
     """A value with comment lines above its entry, and a comment beside it."""
 
     value: Any
@@ -121,7 +121,7 @@ def _comment(line: str) -> str:
 
 
 def _bare(value: Value) -> Value:
-    while isinstance(value, Noted | Inline):
+    while isinstance(value, CommentedValue | InlineValue):
         value = value.value
     return value
 
@@ -131,16 +131,16 @@ def _entry(label: str, value: Value, depth: int) -> list[str]:
     above: list[str] = []
     beside = ""
     is_inline = False
-    while isinstance(value, Noted | Inline):
-        if isinstance(value, Noted):
+    while isinstance(value, CommentedValue | InlineValue):
+        if isinstance(value, CommentedValue):
             above, beside = [*above, *value.above], value.beside or beside
-        is_inline = is_inline or isinstance(value, Inline)
+        is_inline = is_inline or isinstance(value, InlineValue)
         value = value.value
     pad = "  " * depth
     lines = [pad + _comment(line) for line in above]
     head = pad + (label if label == "-" else f"{label}:")
     tail = f"    {_comment(beside)}" if beside else ""
-    if isinstance(value, str | Quoted):
+    if isinstance(value, str | QuotedText):
         line = f"{head} {_scalar(value, is_inline=False)}"
         if isinstance(value, str) and len(line) > LINE_LENGTH and _can_fold(value):
             return [*lines, f"{head} >-{tail}", *_folded(value, pad + "  ")]
@@ -170,11 +170,11 @@ def _inline(value: Value) -> str:
     return _scalar(value, is_inline=True)
 
 
-def _scalar(value: str | Quoted, *, is_inline: bool) -> str:
+def _scalar(value: str | QuotedText, *, is_inline: bool) -> str:
     """Return a scalar as plain text where YAML allows it, else in the quotes that need the fewest escapes."""
-    text = value.text if isinstance(value, Quoted) else value
+    text = value.text if isinstance(value, QuotedText) else value
     is_plain = (
-        not isinstance(value, Quoted)
+        not isinstance(value, QuotedText)
         and _PLAIN_START.match(text)
         and not _INDICATORS.match(text)
         and not _NOT_PLAIN.search(text)
@@ -238,7 +238,7 @@ def _is_same(tree: Tree, value: Value) -> bool:
     value = _bare(value)
     match tree:
         case Scalar():
-            return tree.text == (value.text if isinstance(value, Quoted) else value)
+            return tree.text == (value.text if isinstance(value, QuotedText) else value)
         case Sequence():
             return isinstance(value, list) and len(value) == len(tree.items) and all(map(_is_same, tree.items, value))
         case Mapping():

@@ -35,12 +35,13 @@ def register(
     """Register a node as a SQL function, and return the name of the function.
 
     Arguments are the inputs in their declared order; inputs at the end that have a default may be left out. The result
-    is a STRUCT of the outputs and `error`, which is NULL where there are outputs. A NULL argument is a null input: the
-    result itself is never NULL.
+    is a STRUCT of the outputs and an error field, which is NULL for a row with outputs. A NULL argument is a null
+    input: the result itself is never NULL.
 
-    `name` is by default the id of the node. Decimal outputs are VARCHAR by default, because the type of a result must
-    be known before any argument is; `like`, a relation with a column for each argument, gives them the scale of
-    `run_batch` on it, and `decimals` any other. `now` is required for a node that uses the time of its start.
+    `name` is by default the id of the node. Decimal outputs are VARCHAR by default, because DuckDB needs the type of
+    the result before the first call. To get DECIMAL columns, pass `like`, a relation with one column for each argument:
+    the outputs get the scales that `run_batch` has for these columns. Or pass the scales as `decimals`. `error_column`
+    names the field of the error. `now` is required for a node that uses the time of its start.
     """
     found = node if isinstance(node, Node) else load(node, nodes=nodes)
     called = found.id if name is None else name

@@ -115,14 +115,14 @@ def trim_end(value: str) -> str:
 
 def lower(value: str) -> str:
     # SEMANTICS: Python's `lower` uses another Unicode version and the context of a sigma.
-    return _of_bounded_length(unicode.lower(value))
+    return _check_length(unicode.lower(value))
 
 
 def upper(value: str) -> str:
-    return _of_bounded_length(unicode.upper(value))
+    return _check_length(unicode.upper(value))
 
 
-def _of_bounded_length(value: str) -> str:
+def _check_length(value: str) -> str:
     # One code point becomes at most three, so a result may be built before it is rejected.
     _refuse_long(len(value))
     return value

@@ -268,7 +268,10 @@ def compact(evaluator: Evaluator, type_: ArrayOf, candidates: list[tuple[Term, S
 
 
 def _follows(earlier: Term, later: Term) -> bool:
-    """Return whether a candidate is there only where the earlier one is: both compare their place with one length."""
+    """Return whether `later` visibly implies `earlier`.
+
+    Either `earlier` is true, or both compare a constant index with the same length.
+    """
     if z3.is_true(earlier):
         return True
     if not (z3.is_lt(earlier) and z3.is_lt(later) and earlier.arg(1).eq(later.arg(1))):

@@ -25,7 +25,7 @@ _TIME_LIMITS = frozenset(("time", "timeout_seconds", "deadline"))
 
 
 def is_retryable(outcome: Outcome) -> bool:
-    """Return whether another attempt may succeed: a provider was away, time ran out, or an engine broke."""
+    """Return whether another attempt may succeed: a provider was unavailable, time ran out, or an engine broke."""
     match outcome:
         case Failed(code):
             return str(code) in DEFAULT_CODES

@@ -17,7 +17,10 @@ from vesper.schedules.timetable import GRACE_US, ScheduleRow, Timetable, time_te
 
 @dataclass(frozen=True, slots=True)
 class ScheduleLine:
-    """One schedule as the journal has it; of a node that no process has served, as its file has it."""
+    """A schedule as recorded in the journal.
+
+    If no process has served its node yet, the values come from the node's file.
+    """
 
     node_id: str
     state: str

@@ -7,7 +7,15 @@ import random
 import pytest
 
 from vesper.importers import writer
-from vesper.importers.writer import Inline, Noted, Quoted, WriterFault, node_name, string_literal, write_node
+from vesper.importers.writer import (
+    CommentedValue,
+    InlineValue,
+    QuotedText,
+    WriterFault,
+    node_name,
+    string_literal,
+    write_node,
+)
 
 AWKWARD = [
     "- x", "-1", "*", "&a", "null", "a\nb", "é", "'x' + \"y\"", "😀", "> 3", "%a", "!x", "@x", "`", "x]", "{a}", "-",
@@ -18,7 +26,7 @@ AWKWARD = [
 
 def test_awkward_scalars_survive_in_every_position() -> None:
     for text in AWKWARD:
-        write_node({"a": text, "b": [text, Inline([text, {"k": text}])], "c": Quoted(text)})
+        write_node({"a": text, "b": [text, InlineValue([text, {"k": text}])], "c": QuotedText(text)})
 
 
 def test_random_documents_read_back() -> None:
@@ -35,11 +43,13 @@ def _document(draw: random.Random, depth: int) -> object:
         return [_document(draw, depth - 1) for _ in range(draw.randrange(4))]
     if kind == 3:
         return {f"k{at}": _document(draw, depth - 1) for at in range(draw.randrange(4))}
-    return (Inline if kind == 4 else lambda value: Noted(value, ("above\n",), "beside #"))(_document(draw, depth - 1))
+    return (InlineValue if kind == 4 else lambda value: CommentedValue(value, ("above\n",), "beside #"))(
+        _document(draw, depth - 1)
+    )
 
 
 def test_long_expressions_are_folded_and_comments_stay() -> None:
-    text = write_node({"flow": [Noted({"value": "a + " * 60 + "a"}, ("From `X`",))]}, ("Imported",))
+    text = write_node({"flow": [CommentedValue({"value": "a + " * 60 + "a"}, ("From `X`",))]}, ("Imported",))
     assert text.startswith("# Imported\n\nflow:\n  # From `X`\n  - value: >-\n")
     assert max(map(len, text.splitlines())) <= writer.LINE_LENGTH
 

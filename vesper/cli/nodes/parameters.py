@@ -25,7 +25,7 @@ class DeclaredParameter:
 
 
 def read_day(text: str | None) -> date | None:
-    """Return the date of `--on`; a text that is none ends the command."""
+    """Return the date of `--on`, or None without the option. Raises `UsageError` for a text that is not a date."""
     try:
         return None if text is None else date.fromisoformat(text)
     except ValueError:

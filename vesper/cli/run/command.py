@@ -62,7 +62,10 @@ def command(context: click.Context, /, **given: Any) -> None:
 
 
 def _run(request: RunRequest) -> int:
-    """Select the kind of run by the engine option and the effects of the node."""
+    """Run the node and return the exit code.
+
+    The engine option and the node's effects select a pure, routed or hosted run.
+    """
     if not has_effects(request.compiled) and request.options.engine != AUTO:
         from vesper.cli.run.pure import run_pure
 

@@ -44,7 +44,11 @@ class Wrapped:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BestFit:
-    """An expression without line breaks. It is printed in parentheses on its own line if it fits there, else bare."""
+    """An expression that contains no line breaks.
+
+    It stays on the current line if it fits; else it goes in parentheses on a line of its own if it fits there; else it
+    stays and is too long.
+    """
 
     parts: Sequence[Document]
     id: int

@@ -204,7 +204,7 @@ def _line(frame: _Frame, line: Sequence[Point]) -> Iterator[str]:
 
 
 def _thin(points: Sequence[Point], most: int) -> Sequence[Point]:
-    """Reduce the points to what can be shown; keep the last one."""
+    """Return every n-th point, about `most` in all, and always the last one."""
     return points if len(points) <= most else [*points[:: math.ceil(len(points) / most)], points[-1]]
 
 

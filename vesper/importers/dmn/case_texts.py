@@ -8,7 +8,7 @@ from typing import Any
 
 from vesper.importers.dmn.cases import Temporal, TestCase
 from vesper.importers.dmn.types import Ty, field_names
-from vesper.importers.writer import Inline, Quoted
+from vesper.importers.writer import InlineValue, QuotedText
 
 MAX_DIGITS = 15
 """Digits of an expected number; one with more is compared with a tolerance by DMN, and exactly by a case."""
@@ -32,10 +32,10 @@ def case_entry(case: TestCase, inputs: dict[str, tuple[str, Ty]], output: str, t
     expected = case.expected
     if is_service and ty.kind == "context" and case.decision in ty.names:
         raise Unwritable("it expects one result of several")
-    entry: dict[str, Any] = {"name": Quoted(case.name)}
+    entry: dict[str, Any] = {"name": QuotedText(case.name)}
     if given or inputs:
-        entry["inputs"] = Inline(given)
-    entry["expect"] = Inline({output: literal(expected, ty, is_expected=True)})
+        entry["inputs"] = InlineValue(given)
+    entry["expect"] = InlineValue({output: literal(expected, ty, is_expected=True)})
     if unknown and not inputs and case.inputs:
         pass  # inputs of other decisions of the model
     return entry
@@ -65,12 +65,12 @@ def literal(value: Any, ty: Ty, is_expected: bool = False) -> Any:
         case "string":
             if not isinstance(value, str):
                 raise Unwritable("it has another value for a string")
-            return Quoted(value)
+            return QuotedText(value)
     if not isinstance(value, Temporal):
         raise Unwritable(f"it has another value for a {ty.describe()}")
     if is_expected and (ty.kind in ("duration", "period") or not _WRITTEN_TIME.match(value.text)):
         raise Unwritable("it expects a time in another spelling")
-    return Quoted(value.text)
+    return QuotedText(value.text)
 
 
 def _record(value: Any, ty: Ty, is_expected: bool) -> Any:
@@ -102,4 +102,4 @@ def _json(value: Any) -> Any:
         return [_json(each) for each in value]
     if isinstance(value, dict):
         return {name: _json(each) for name, each in value.items()}
-    return "null" if value is None else Quoted(value)
+    return "null" if value is None else QuotedText(value)

@@ -107,7 +107,7 @@ def _kind_test(build: Translator, value: Code, type_name: TypeName) -> Code:
 
 
 def coerce(build: Translator, code: Code, ty: Ty) -> Code:
-    """Return a value as a declared type. Raises a type error for a value that cannot be of that type."""
+    """Return code for a value as a declared type. Raises a type error for a value that cannot be of that type."""
     if code.closure is not None or code.range is not None:
         return code
     have = code.ty

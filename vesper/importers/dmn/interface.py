@@ -1,4 +1,7 @@
-"""Values at the boundary of a node: times, dates and times, and months are texts for a caller."""
+"""Types and values at the boundary of an imported node.
+
+Callers pass and receive DMN's `time`, `date and time` and `years and months duration` as texts.
+"""
 
 from __future__ import annotations
 

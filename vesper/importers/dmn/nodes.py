@@ -17,7 +17,7 @@ from vesper.importers.dmn.interface import given_type, outside_type, present
 from vesper.importers.dmn.item_types import item_types, property_names
 from vesper.importers.dmn.table_steps import table_fields
 from vesper.importers.dmn.types import ANY, NUMBER, Records, Refusal, Ty, field_names, unsupported
-from vesper.importers.writer import Inline, Noted, Quoted, node_name, string_literal, write_node
+from vesper.importers.writer import CommentedValue, InlineValue, QuotedText, node_name, string_literal, write_node
 
 MAX_NODE_ID = 60
 
@@ -76,8 +76,8 @@ class NodeBuilder:
                 self.records.suggest(inner, name.rpartition(".")[2])
         self.inputs: dict[str, tuple[str, Ty]] = {}
         self.clauses: list[str] = []
-        self.steps: list[Noted] = []
-        self.functions: dict[str, Noted] = {}
+        self.steps: list[CommentedValue] = []
+        self.functions: dict[str, CommentedValue] = {}
         self.problems: list[Untranslated] = []
         self._values: dict[tuple[str, str], Code] = {}
         self._functions: dict[tuple[str, str, tuple[Ty, ...]], tuple[str, Ty] | None] = {}
@@ -177,7 +177,7 @@ class NodeBuilder:
         step = {"step": name, "operation": "compute", "value": value.text}
         if value.ty.kind != "error" and value.ty.kind != "never":
             step["type"] = self.records.written(value.ty)
-        self.steps.append(Noted(step, notes(decision)))
+        self.steps.append(CommentedValue(step, notes(decision)))
         self._values[key] = Code(name, value.ty, is_path=True)
         return self._values[key]
 
@@ -212,9 +212,9 @@ class NodeBuilder:
         name = self.translator.fresh(decision.name)
         step: dict[str, object] = {"step": name, "operation": "decision_table", **fields}
         if ty.kind == "count":
-            self.steps.append(Noted(step, notes(decision)))
+            self.steps.append(CommentedValue(step, notes(decision)))
             return Code(f"({name} AS decimal)", NUMBER)
-        self.steps.append(Noted(step, notes(decision)))
+        self.steps.append(CommentedValue(step, notes(decision)))
         return Code(name, ty, is_path=True)
 
     def _translate_decision(self, decision: dmn.Decision, env: dict[str, Code]) -> Code:
@@ -336,8 +336,8 @@ class NodeBuilder:
             written = {each.text: self.records.written(each.ty) for each in parameters}
             returns = self.records.written(table[1])
             table[0].pop("type", None)  # `returns` has it
-            self.functions[name] = Noted(
-                {"params": Inline(written), "returns": returns, "table": table[0]},
+            self.functions[name] = CommentedValue(
+                {"params": InlineValue(written), "returns": returns, "table": table[0]},
                 (f"Business knowledge model `{element.name}`",),
             )
             return name, table[1]
@@ -347,8 +347,8 @@ class NodeBuilder:
             return "", found.ty
         name = self.translator.fresh(element.name)
         written = {each.text: self.records.written(each.ty) for each in parameters}
-        function = {"params": Inline(written), "returns": self.records.written(found.ty), "value": found.text}
-        self.functions[name] = Noted(function, (f"Business knowledge model `{element.name}`",))
+        function = {"params": InlineValue(written), "returns": self.records.written(found.ty), "value": found.text}
+        self.functions[name] = CommentedValue(function, (f"Business knowledge model `{element.name}`",))
         return name, found.ty
 
     def _function_table(
@@ -425,7 +425,9 @@ class NodeBuilder:
         if value.closure is not None or value.range is not None or value.fields is not None:
             refusal = unsupported(f"the value of `{name}` is a function or a range, which no node returns")
             value = self._list_refusal(name, 0, refusal)
-            self.steps.append(Noted({"step": translator.fresh(name), "operation": "compute", "value": value.text}))
+            self.steps.append(
+                CommentedValue({"step": translator.fresh(name), "operation": "compute", "value": value.text})
+            )
         output = value.text if value.is_path else translator.fresh(name)
         shown = outside_type(value.ty) if value.ty.kind != "error" else Ty("string")
         result: object = [output]
@@ -455,7 +457,7 @@ class NodeBuilder:
             document["functions"] = functions
         if self.clauses:
             document["contracts"] = {"preconditions": list(dict.fromkeys(self.clauses))}
-        document["flow"] = [*self.steps, {"operation": "return", "success": Inline(result)}]
+        document["flow"] = [*self.steps, {"operation": "return", "success": InlineValue(result)}]
         entries, names, left = self._test_cases(output, value.ty, kind)
         if entries:
             document["testing"] = {"test_cases": entries}
@@ -481,7 +483,7 @@ class NodeBuilder:
 
     def _helpers(self) -> dict[str, object]:
         return {
-            name: {"params": Inline(dict(parameters)), "returns": returns, "value": value}
+            name: {"params": InlineValue(dict(parameters)), "returns": returns, "value": value}
             for name, parameters, returns, value in self.translator.helpers.values()
         }
 
@@ -511,4 +513,4 @@ class NodeBuilder:
 
 def _declared(written: str, outside: str, inside: str) -> object:
     """Return a declaration: a type, with the outside name where it differs."""
-    return written if outside == inside else Inline({"type": written, "as": Quoted(outside)})
+    return written if outside == inside else InlineValue({"type": written, "as": QuotedText(outside)})

@@ -10,7 +10,7 @@ from vesper.importers.dmn.feel import syntax as feel
 from vesper.importers.dmn.operators import truth
 from vesper.importers.dmn.tables import Table
 from vesper.importers.dmn.types import NUMBER, Ty, list_of
-from vesper.importers.writer import Inline, Quoted, node_name
+from vesper.importers.writer import InlineValue, QuotedText, node_name
 
 if TYPE_CHECKING:
     from vesper.importers.dmn.boxed import BoxedTranslator
@@ -64,7 +64,7 @@ def table_fields(build: BoxedTranslator, box: BoxedTable, env: Env) -> tuple[dic
         rows.append({"otherwise": "null" if table.default is None else table.default.text})
     elif hit == "priority" and table.default is not None:
         rows.append({"otherwise": table.default.text})
-    fields["rows"] = [Inline(row) for row in rows]
+    fields["rows"] = [InlineValue(row) for row in rows]
     return fields, ty
 
 
@@ -97,7 +97,7 @@ def _row(table: Table, rule: TableRule, cells: dict[str, object], value: Code) -
     row: dict[str, object] = {"in": cells, "then": value.text}
     notes = [f"{name}: {text}" if name else text for name, text in _annotations(table.box, rule) if text]
     if notes:
-        row["annotation"] = Quoted("; ".join(notes))
+        row["annotation"] = QuotedText("; ".join(notes))
     return row
 
 
@@ -115,7 +115,7 @@ def _ranked_output(build: BoxedTranslator, table: Table) -> dict[str, object]:
         code = build.translate(test, {})
         listed.append(code.text[1:-1] if code.ty.kind == "string" and code.is_literal else code.text)
     name = node_name(column.name or "result", build.taken)
-    return {name: {"type": build.records.written(table.ty), "values": Inline(list(map(Quoted, listed)))}}
+    return {name: {"type": build.records.written(table.ty), "values": InlineValue(list(map(QuotedText, listed)))}}
 
 
 def _cell(build: BoxedTranslator, column: Code, text: str, env: Env, line: int) -> str:

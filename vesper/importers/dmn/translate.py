@@ -282,7 +282,11 @@ class Translator(Builder):
         return self.test_value(value, found, _mentions_input(test))
 
     def test_value(self, value: Code, found: Code, is_condition: bool) -> Code:
-        """Return whether a value passes a test that is a value itself: equality, membership, a range, a condition."""
+        """Return code that applies a translated test to a value.
+
+        A condition is used as it stands; a range, or a list that can contain the value, tests membership; any other
+        value tests equality.
+        """
         if found.ty.kind == "boolean" and value.ty.kind not in ("boolean", "any", "null", "list"):
             return found
         if is_condition and found.ty.kind in ("boolean", "null"):

@@ -12,7 +12,7 @@ from typing import Any
 from vesper.compiler.pipeline import compile_source
 from vesper.importers.sheets.model import ColumnOfCells, ColumnOfResults, SheetFormatError, SheetRow, SheetTable
 from vesper.importers.sheets.types import guess_cell_type, guess_result_type
-from vesper.importers.writer import Inline, node_name, string_literal, write_node
+from vesper.importers.writer import InlineValue, node_name, string_literal, write_node
 from vesper.language.diagnostics.source import SourceFile
 
 MAX_INLINE_ROWS = 100
@@ -76,7 +76,7 @@ class _Writer:
         rows: Any = [self._row(row) for row in table.rows]
         if len(table.rows) > MAX_INLINE_ROWS:
             rows_file = (f"{node_id}.csv", self._csv())
-            rows = Inline({"file": rows_file[0]})
+            rows = InlineValue({"file": rows_file[0]})
         step: dict[str, Any] = {"step": self.step, "operation": "decision_table"}
         if table.hit != "first":
             step["hit"] = table.hit
@@ -99,7 +99,7 @@ class _Writer:
         output = self.names[table.outputs[0].name] if len(table.outputs) == 1 else "result"
         outside = table.outputs[0].name if len(table.outputs) == 1 else "result"
         document["outputs"] = {
-            "success": {output: result if output == outside else Inline({"type": result, "as": outside})}
+            "success": {output: result if output == outside else InlineValue({"type": result, "as": outside})}
         }
         document["flow"] = [step, {"operation": "return", "success": {output: self.step}}]
         header = [f"column {each.name}: {each.expression}" for each in table.columns if each.expression]
@@ -122,15 +122,15 @@ class _Writer:
 
     def _declared(self, name: str) -> Any:
         type_ = self.types[name]
-        return type_ if self.names[name] == name else Inline({"type": type_, "as": name})
+        return type_ if self.names[name] == name else InlineValue({"type": type_, "as": name})
 
     def _column(self, column: ColumnOfCells) -> Any:
         """Return the entry of a column: its allowed values if it has any, else its name."""
-        return Inline({"allowed": list(column.allowed)}) if column.allowed else self.names[column.name]
+        return InlineValue({"allowed": list(column.allowed)}) if column.allowed else self.names[column.name]
 
     def _output(self, column: ColumnOfResults) -> Any:
         type_ = self.types[column.name]
-        return Inline({"type": type_, "values": list(column.values)}) if column.values else type_
+        return InlineValue({"type": type_, "values": list(column.values)}) if column.values else type_
 
     def _row(self, row: SheetRow) -> Any:
         entry: dict[str, Any] = {}
@@ -150,7 +150,7 @@ class _Writer:
             entry["annotation"] = row.annotation
         if row.reason:
             entry["reason"] = row.reason
-        return Inline(entry)
+        return InlineValue(entry)
 
     def _expression(self, row: SheetRow, column: ColumnOfResults) -> Any:
         """Return a result as an expression: a literal of the column's type, or the text after `=`."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from vesper.importers.writer import Inline, Noted, Quoted, node_name, write_node
+from vesper.importers.writer import CommentedValue, InlineValue, QuotedText, node_name, write_node
 from vesper.importers.zen.flow import Flow, Problem, Step
 from vesper.importers.zen.graph import Graph
 from vesper.importers.zen.model import Model, read_model
@@ -146,10 +146,10 @@ class _Writer:
         if codes:
             document["outputs"]["error"] = {"error_code": f"enum[{', '.join(codes)}]", "message": "string"}
         if self.flow.untranslated:
-            constant = Inline({"type": "boolean", "value": "false"})
+            constant = InlineValue({"type": "boolean", "value": "false"})
             document["constants"] = dict.fromkeys(self.flow.untranslated, constant)
         if "zen_date" in expressions.uses:
-            params = Inline({"text_": "string"})
+            params = InlineValue({"text_": "string"})
             document["functions"] = {"zen_date": {"params": params, "returns": "timestamp", "value": _ZEN_DATE}}
         names = inside_names(outputs)
         returned = {names[key]: finished(term) for key, term in terms.items()}
@@ -200,7 +200,7 @@ class _Writer:
         for key, slot in record.fields.items():
             text = self.type_text(slot)
             fields[names[key]] = (
-                text if names[key] == key or not _WRITES_OUTSIDE_NAMES else Inline({"type": text, "as": key})
+                text if names[key] == key or not _WRITES_OUTSIDE_NAMES else InlineValue({"type": text, "as": key})
             )
         return fields
 
@@ -212,7 +212,7 @@ class _Writer:
             if key == "rows":
                 if step.type is not None:
                     fields["type"] = self.type_text(step.type)
-                value = [Inline(row) for row in value]
+                value = [InlineValue(row) for row in value]
             elif key == "outputs":
                 value = {name: self.type_text(slot) for name, slot in value.items()}
             elif key == "steps":
@@ -223,7 +223,7 @@ class _Writer:
                 if step.is_typed or self.output_types.get(step.name, text) != text:
                     fields["type"] = text
             fields[key] = value
-        return Noted(fields, step.note) if step.note else fields
+        return CommentedValue(fields, step.note) if step.note else fields
 
     # Cases
 
@@ -278,19 +278,19 @@ def _literal(value: Any, slot: Slot) -> Any:
     if value is None and (slot.is_optional or type_ == NOTHING):
         return "null"
     if isinstance(type_, Variable) or type_ == JSON or (isinstance(type_, Record) and not type_.fields):
-        return Quoted(_json(value))
+        return QuotedText(_json(value))
     match value:
         case bool() if type_ not in (NUMBER, TEXT):
             return "true" if value else "false"
         case int() | Decimal() if type_ == NUMBER and not isinstance(value, bool):
             return f"{Decimal(value):f}"
         case str() if type_ == TEXT:
-            return Quoted(value) if value in ("", "null", "~") else value
+            return QuotedText(value) if value in ("", "null", "~") else value
         case list() if isinstance(type_, ArrayOf):
-            return Inline([_literal(each, type_.item) for each in value])
+            return InlineValue([_literal(each, type_.item) for each in value])
         case dict() if isinstance(type_, Record) and all(key in type_.fields for key in value):
             names = inside_names(type_)
-            return Inline({names[key]: _literal(each, type_.fields[key]) for key, each in value.items()})
+            return InlineValue({names[key]: _literal(each, type_.fields[key]) for key, each in value.items()})
     raise _UnfitValue
 
 

@@ -84,7 +84,7 @@ def is_readable(text: str, has_time: bool) -> bool:
 
 
 def is_writable(text: str, has_time: bool) -> bool:
-    """Return whether a pattern writes dates, or moments."""
+    """Return whether a pattern is valid and can write a date, or a timestamp if `has_time`."""
     pattern = _pattern(text)
     return pattern is not None and (has_time or set(pattern.letters) <= _OF_DATES)
 

@@ -16,9 +16,9 @@ from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.language.ir import nodes as ir
 from vesper.language.ir.failures import is_code
 from vesper.language.syntax import ast, case_ast
-from vesper.language.syntax.yaml_tree import Tree
+from vesper.language.syntax.yaml_tree import Scalar, Tree
 from vesper.values.model import Value, plain
-from vesper.values.types import TIMESTAMP, OptionalOf, Type
+from vesper.values.types import TIMESTAMP, Enum, OptionalOf, Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def check_cases(
             found.append(Case(case.name.text, given, None, None, None, failure, now, effects, line))
             continue
         if case.breaks is None:
-            expect = read_values(case.expect, outputs, "no output", bag)
+            expect = read_values(_without_raised(case, node, bag), outputs, "no output", bag)
             found.append(Case(case.name.text, given, expect, None, now=now, effects=effects, line=line))
             continue
         found_clause = clauses.get(_words(case.breaks.text))
@@ -94,6 +94,28 @@ def check_cases(
             continue
         found.append(Case(case.name.text, given, None, found_clause, now=now, effects=effects, line=line))
     return tuple(found)
+
+
+_RAISED = frozenset(["raises", "raise", "raised", "throws", "throw", "exception", "error_code"])
+
+
+def _without_raised(case: case_ast.TestCase, node: ir.Node, bag: DiagnosticBag) -> tuple[tuple[ast.Word, Tree], ...]:
+    """Return what a case expects without an error in the place of an output, which is reported."""
+    outputs, errors = {each.name for each in node.outputs}, {each.name: each.type for each in node.errors}
+    declared = errors.get("error_code")
+    codes = declared.members if isinstance(declared, Enum) else ()
+    texts = {word.text: tree.text if isinstance(tree, Scalar) else "" for word, tree in case.expect}
+    raised = [
+        word
+        for word, _ in case.expect
+        if word.text not in outputs and errors and (word.text in _RAISED or texts[word.text] in codes)
+    ]
+    if not raised:
+        return case.expect
+    code = next((texts[each.text] for each in raised if texts[each.text] in codes), codes[0] if codes else "…")
+    help_ = f"a case expects a declared error as `expect: {{error: {{error_code: {code}}}}}`"
+    bag.error(Code.UNKNOWN_NAME, raised[0].span, kinds="no output", name=raised[0].text, help=help_)
+    return tuple(each for each in case.expect if each[0] not in raised and each[0].text not in errors)
 
 
 def _inputs(

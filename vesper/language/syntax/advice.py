@@ -17,6 +17,7 @@ from vesper.language.diagnostics.diagnostic import MAX_HELP, Diagnostic, Label, 
 from vesper.language.diagnostics.source import SourceFile, Span
 from vesper.language.syntax.expression_slot import expression_slot, quote_scalar
 from vesper.language.syntax.fields import QUOTE_HELP
+from vesper.language.syntax.habits.commas import comma_numbers
 from vesper.language.syntax.habits.type_forms import respell_type
 from vesper.language.syntax.habits.type_rescue import named_record
 from vesper.language.syntax.repairs import respelt_call
@@ -78,8 +79,14 @@ def _marked_text(source: SourceFile, diagnostic: Diagnostic) -> str:
     return source.slice(diagnostic.primary.span)
 
 
-_COMMA_NUMBER = re.compile(r"(?<![\w.,])(?P<whole>[0-9]+),(?P<places>[0-9]+)(?![\w.]|,[0-9])")
-_MAY_BE_COMMA = (Code.UNKNOWN_KEY, Code.UNKNOWN_NAME, Code.BAD_NAME, Code.BAD_LITERAL, Code.WRONG_KIND)
+_MAY_BE_COMMA = (
+    Code.UNKNOWN_KEY,
+    Code.UNKNOWN_NAME,
+    Code.BAD_NAME,
+    Code.BAD_LITERAL,
+    Code.WRONG_KIND,
+    Code.DUPLICATE_KEY,
+)
 
 
 def _decimal_comma(source: SourceFile, diagnostic: Diagnostic) -> Diagnostic | None:
@@ -87,17 +94,17 @@ def _decimal_comma(source: SourceFile, diagnostic: Diagnostic) -> Diagnostic | N
     span, number = diagnostic.primary.span, source.position(diagnostic.primary.span.start)[0]
     line, start = source.line_text(number), source.offset(number, 1)
     marked = _marked_text(source, diagnostic)
+    of_key = re.fullmatch(r"\{ *\w+: *(?P<number>[0-9][0-9,.]*) *\}", marked)  # a constraint
+    if of_key is not None:
+        span = Span(span.start + of_key.start("number"), span.start + of_key.end("number"))
+        marked = of_key["number"]
     first = span.start + marked.startswith(("'", '"')) - start
-    found = next((each for each in _COMMA_NUMBER.finditer(line) if each.start() <= first <= each.end()), None)
-    if found is None or not re.fullmatch(r"[0-9,]*", marked.strip("'\"")):
+    found = next((each for each in comma_numbers(line) if each.start <= first <= each.end), None)
+    if found is None or not re.fullmatch(r"[0-9,.]*", marked.strip("'\"")):
         return None
-    help_ = f"write `{found['whole']}.{found['places']}`: a decimal has a point"
-    if len(found["places"]) == 3:
-        help_ = f"a decimal has a point, and thousands have no separator: `{found['whole']}.{found['places']}`"
-        help_ += f" or `{found['whole']}{found['places']}`"
-    headline = Code.BAD_NUMBER.headline.replace("{text}", found[0]).replace("{problem}", "has a decimal comma")
-    label = Label(span if len(marked) > len(found[0]) else Span(start + found.start(), start + found.end()), "")
-    return replace(diagnostic, code=Code.BAD_NUMBER, headline=headline, primary=label, secondary=(), help=help_)
+    headline = Code.BAD_NUMBER.headline.replace("{text}", found.written).replace("{problem}", found.problem)
+    label = Label(span if len(marked) > len(found.written) else Span(start + found.start, start + found.end), "")
+    return replace(diagnostic, code=Code.BAD_NUMBER, headline=headline, primary=label, secondary=(), help=found.help)
 
 
 # -- files and YAML -------------------------------------------------------------------------------
@@ -164,6 +171,7 @@ _FORMS = {
     "inputs": "below `inputs:` write `name: type`, one on each line",
     "outputs": "below `outputs:` write `success:`, and below that `name: type`, one on each line",
     "success": "write the names of the outputs: `success: [name]`, or `name: expression` below it",
+    "return": "write the names of the outputs: `return: [name]`, or `name: expression` below it",
     "constants": "below `constants:` write `name: {type: …, value: …}`, one on each line",
     "contracts": "below `contracts:` write `preconditions:` or `postconditions:`, each with a list of conditions",
     "preconditions": "write a list: each condition on a line of its own, with `- ` before it",
@@ -379,6 +387,8 @@ def _unknown_name_help(source: SourceFile, diagnostic: Diagnostic) -> str | None
         and (found := respelt_call(source, diagnostic.primary.span.start)) is not None
     ):
         return f"write `{found}`"
+    if headline.startswith("no function") and name.lower() == "dateadd":
+        return "write `add_days(x, 1)`, `add_months(x, 1)` or `add_years(x, 1)`"
     step = _step_of(source, name)
     if step is not None and (clause := _clause_around(source, diagnostic)) is not None:
         kind, written = clause

@@ -150,7 +150,10 @@ def _fix_character(source: SourceFile, diagnostic: Diagnostic) -> Fix | None:
 
 
 def _fix_property(source: SourceFile, diagnostic: Diagnostic) -> Fix | None:
-    """Fix `name.length`, which is a call here."""
+    """Fix `name.length`, which is a call here, and a state of a loop that becomes a decimal."""
+    decimal = re.search(r" starts as the integer .*: write `state: \{\w+: ([0-9]+\.00)\}`", diagnostic.help or "")
+    if decimal is not None:
+        return _safe_fix(f"write `{decimal[1]}`", Edit(diagnostic.primary.span, decimal[1]))
     span, call = diagnostic.primary.span, re.fullmatch(r"only a record has fields: write `(.*)`", diagnostic.help or "")
     field = re.match(r"\.[A-Za-z_0-9]+", source.text[span.end : span.end + 64])
     if call is None or field is None:
@@ -203,6 +206,12 @@ def _fix_cut_expression(source: SourceFile, diagnostic: Diagnostic) -> Fix | Non
 
 def _fix_bad_name(source: SourceFile, diagnostic: Diagnostic) -> Fix | None:
     """Fix a declared name everywhere in the file, unless the new one is taken."""
+    optional = re.match(r"write `(\w+: (optional<[^`]*>))`", diagnostic.help or "")
+    if optional is not None:
+        start = diagnostic.primary.span.start
+        declared = re.compile(r"\w+\? *: *[^\s,}#\"']+(?= *(?:$|#|\}))", re.MULTILINE).match(source.text, start)
+        span = None if declared is None else Span(*declared.span())
+        return None if span is None else _safe_fix(f"write `{optional[1]}`", Edit(span, optional[1]))
     match = re.match(r"write `([a-z][a-z0-9_]*)`", diagnostic.help or "")
     written = source.slice(diagnostic.primary.span).strip("'\"")
     if match is None or re.search(rf"\b{match[1]}\b", source.text):
@@ -221,6 +230,10 @@ def _fix_unknown_name(source: SourceFile, diagnostic: Diagnostic) -> Fix | None:
     """Fix a function or a word of another language, or a name in another case."""
     span, help_ = diagnostic.primary.span, diagnostic.help or ""
     written = source.slice(span)
+    output = re.fullmatch(r"an output is named directly: write `(\w+)`", help_)
+    if output is not None:
+        whole = Span(span.start, source.text.index(output[1], span.end) + len(output[1]))
+        return _safe_fix(f"write `{output[1]}`", Edit(whole, output[1]))
     if diagnostic.headline.startswith("no function"):
         scalar = _scalar_at(source, span.start)
         form = None if scalar is None else _expression_fix(source, scalar, span.start, span.start)

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NoReturn, TypeVar
 
 from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import CheckingStopped, DiagnosticBag
+from vesper.language.diagnostics.source import Span
 from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.language.syntax import ast
 from vesper.language.syntax.expression_parser import parse_binding, parse_expression, parse_placed
 from vesper.language.syntax.fields import Fields, expect_mapping, expect_scalar, report_wrong_kind
+from vesper.language.syntax.habits.keys import optional_help, signature_help
 from vesper.language.syntax.shape import Shape
 from vesper.language.syntax.template import parse_template
 from vesper.language.syntax.type_parser import parse_type
@@ -60,6 +63,20 @@ _NAMED = {
 """What the names of a mapping are names of, by the method that reads its values."""
 
 
+_OPTIONAL = ("an input", "an output", "a field")
+"""Names that other languages mark with `?` where a value may be missing."""
+
+
+def _as_optional(item: _Item, span: Span) -> _Item:
+    """Return a declaration with its type made optional."""
+    if not isinstance(item, ast.Input | ast.Output):
+        return item
+    type_ = item.type
+    if isinstance(type_, ast.TypeApplied) and type_.head.text == "optional":
+        return item
+    return replace(item, type=ast.TypeApplied(ast.Word("optional", span), (type_,), type_.span))
+
+
 def _is_piece(item: Tree, count: int) -> bool:
     """Return whether an item of a list is a piece of an expression: of a `FOR`, or cut inside parentheses."""
     if not isinstance(item, Scalar) or item.style != "":
@@ -97,13 +114,24 @@ class SlotReader:
         for key, value in mapping.entries if mapping else ():
             if self.unread_errors and _is_cut_off(key, value):
                 continue
-            name = self._name(key, _NAMED.get(getattr(read, "__name__", ""), "a value"), pattern)
-            item = read(name, value)
+            what = _NAMED.get(getattr(read, "__name__", ""), "a value")
+            if what == "a function" and self._report_signature(key, value):
+                continue
+            help_ = optional_help(key.text, value) if what in _OPTIONAL and key.text.endswith("?") else None
+            item = read(self._name(key, what, pattern, help_), value)
             if item is not None:
-                found.append(item)
+                found.append(item if help_ is None else _as_optional(item, key.span))
         return tuple(found)
 
-    def _name(self, scalar: Scalar, what: str, pattern: re.Pattern[str] = NAME) -> ast.Word:
+    def _report_signature(self, key: Scalar, value: Tree) -> bool:
+        """Report a function with its parameters in its key, as in `net_of(amount): …`."""
+        found = signature_help(key.text, value) if "(" in key.text else None
+        if found is not None:
+            expected, what = "a mapping", "a name with parameters"
+            self._bag.error(Code.WRONG_KIND, key.span, key=found[0], expected=expected, found=what, help=found[1])
+        return found is not None
+
+    def _name(self, scalar: Scalar, what: str, pattern: re.Pattern[str] = NAME, meant: str | None = None) -> ast.Word:
         name = scalar.text
         if (
             not pattern.fullmatch(name)
@@ -118,7 +146,7 @@ class SlotReader:
                 help_ = f"`{name}` is a word of the language: choose another name"
             elif pattern is TYPE_NAME:
                 help_ = "names of types are letters and digits, and start with a capital"
-            self._bag.error(Code.BAD_NAME, scalar.span, name=name, what=what, help=help_)
+            self._bag.error(Code.BAD_NAME, scalar.span, name=name, what=what, help=meant or help_)
             self.unread_errors += 1  # it names the value all the same
             if not re.fullmatch(r"\w+", name) and NAME.fullmatch(snake):
                 return ast.Word(snake, scalar.span)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from vesper.language.diagnostics.codes import Code
 from vesper.language.syntax import ast, budget_ast, shapes
 from vesper.language.syntax.agents.agent_steps import AgentStepReader, split_budget_read
 from vesper.language.syntax.fields import Fields, expect_mapping, expect_scalar, report_wrong_kind
+from vesper.language.syntax.habits.keys import raised_help, written_key
 from vesper.language.syntax.habits.lookup import help_for_missing, help_for_operation
 from vesper.language.syntax.habits.steps import help_for_unnamed_kind, note_on_unnamed_field, problem_of_write
 from vesper.language.syntax.supervision.message_steps import MESSAGE_STEPS
@@ -333,12 +335,17 @@ class StepReader(AgentStepReader, TableReader):
         if tree is None:
             return None
         if isinstance(tree, Scalar):
-            report_wrong_kind(tree, "success", "a list of names, or a mapping of outputs to expressions", self._bag)
+            key = written_key(self._bag.source, tree, "success")
+            report_wrong_kind(tree, key, "a list of names, or a mapping of outputs to expressions", self._bag)
             return None
         return ast.Return(self._entries(tree, "success"), operation.span)
 
     def _error(self, tree: Tree | None) -> ast.ErrorValue | None:
-        mapping = None if tree is None else expect_mapping(tree, "error", self._bag)
+        key = "error" if tree is None else written_key(self._bag.source, tree, "error")
+        if isinstance(tree, Scalar) and re.match(r"\w*\(|\w+ |\w*$", tree.text) and tree.text:
+            report_wrong_kind(tree, key, "a mapping", self._bag, raised_help(self._bag.source, key, tree.text))
+            return None
+        mapping = None if tree is None else expect_mapping(tree, key, self._bag)
         if mapping is None:
             return None
         return ast.ErrorValue(self._read_each(mapping, self._error_field), mapping.span)

@@ -29,7 +29,7 @@ def hover(view: View, position: types.Position) -> types.Hover | None:
     """Return what is known about a position."""
     known = knowledge(view)
     offset = to_offset(view.source, position)
-    found = None if known is None else _about(view, known, offset)
+    found = None if known is None else _describe(view, known, offset)
     texts = [] if found is None else [found[1]]
     texts += _explanations(view, offset)
     if not texts:
@@ -38,7 +38,7 @@ def hover(view: View, position: types.Position) -> types.Hover | None:
     return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, "\n\n---\n\n".join(texts)), range_)
 
 
-def _about(view: View, known: Knowledge, offset: int) -> tuple[Span, str] | None:
+def _describe(view: View, known: Knowledge, offset: int) -> tuple[Span, str] | None:
     """Return the innermost thing at an offset and its description."""
     place = place_at(known.tree, offset)
     if place is None:
@@ -46,14 +46,18 @@ def _about(view: View, known: Knowledge, offset: int) -> tuple[Span, str] | None
     cell = describe_cell(known, offset)
     here = sorted(occurrences(known).at(offset), key=_preference)
     for occurrence in here:
-        text = _about_name(view, known, occurrence)
+        text = _describe_name(view, known, occurrence)
         if text is not None:
             return occurrence.span, text if cell is None else f"{text}\n\n{cell}"
     if cell is not None:
         return place.scalar.span, cell
-    if not place.is_key and place.kind in ("expression", "template") and (found := _about_part(known, place, offset)):
+    if (
+        not place.is_key
+        and place.kind in ("expression", "template")
+        and (found := _describe_part(known, place, offset))
+    ):
         return found
-    text = _about_word(place)
+    text = _describe_word(place)
     return None if text is None else (place.scalar.span, text)
 
 
@@ -62,7 +66,7 @@ def _preference(occurrence: Occurrence) -> tuple[bool, int]:
     return occurrence.symbol.kind == "output", occurrence.span.end - occurrence.span.start
 
 
-def _about_name(view: View, known: Knowledge, occurrence: Occurrence) -> str | None:
+def _describe_name(view: View, known: Knowledge, occurrence: Occurrence) -> str | None:
     if occurrence.symbol.kind == "operation":
         ops = (_operation(each) for each in _around(known, occurrence.span))
         chosen = next((each for each in ops if each is not None and each.function == occurrence.symbol.name), None)
@@ -99,7 +103,7 @@ def _values(known: Knowledge, fact: Fact) -> str | None:
     return show_range(values.at.get(fact.value.place), fact.type)
 
 
-def _about_part(known: Knowledge, place: Place, offset: int) -> tuple[Span, str] | None:
+def _describe_part(known: Knowledge, place: Place, offset: int) -> tuple[Span, str] | None:
     """Return the type of the expression at an offset; at a word or operator, what that does."""
     tokens = tokens_in(known.source, place)
     token = next((each for each in tokens if each.span.start <= offset < each.span.end), None)
@@ -122,7 +126,7 @@ def _about_part(known: Knowledge, place: Place, offset: int) -> tuple[Span, str]
     return (token.span, "\n\n".join(lines)) if token is not None and lines else None
 
 
-def _about_word(place: Place) -> str | None:
+def _describe_word(place: Place) -> str | None:
     """Return the documentation of a field, or of a fixed word in it."""
     text, field = place.scalar.text, place.field
     if place.is_key and field is not None and place.shape is not None and place.kind in shapes():

@@ -76,13 +76,13 @@ class Recorder:
             visible = tuple(checker.scope.visible())
             found = infer(expression, expected)
             type_ = None if found is None else found.type
-            self.facts.append(Fact(expression, type_, expected, _declared(expression, checker), visible, found))
+            self.facts.append(Fact(expression, type_, expected, _find_declaration(expression, checker), visible, found))
             return found
 
         checker.__dict__["infer"] = recording
 
 
-def _declared(expression: ast.Expression, checker: ExpressionChecker) -> Declared | None:
+def _find_declaration(expression: ast.Expression, checker: ExpressionChecker) -> Declared | None:
     match expression:
         case ast.Name(text=text):
             return checker.scope.find(text)

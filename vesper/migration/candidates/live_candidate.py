@@ -1,8 +1,8 @@
-"""The candidate of a name in one process: its drawn runs, its results, and its decision.
+"""The candidate of a name in one process: its sampled runs, its results, and its decision.
 
 A request reads `is_following`, one attribute. Runs wait in the shadow queue of the process, whose admission bounds
 their cost and whose watchdog abandons one that hangs. Counts go to the store once a second in numbered batches; a
-killed process loses those since its last batch. Whatever goes wrong here, the lead's caller sees nothing of it.
+killed process loses those since its last batch. A failure here never reaches the lead's caller.
 """
 
 from __future__ import annotations

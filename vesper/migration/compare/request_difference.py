@@ -29,7 +29,10 @@ class Place:
 
 
 def names_in(node: Node) -> Names:
-    """Return the field names and texts in the source of a node. Other keys of a json are values."""
+    """Return the field names and text literals in the source of a node.
+
+    A key outside this set may be data, so a path shows its position instead.
+    """
     expressions = list(node.expressions())
     texts = {each.value for each in expressions if isinstance(each, Literal) and isinstance(each.value, str)}
     return field_names(each.type for each in expressions) | texts

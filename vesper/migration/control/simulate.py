@@ -218,7 +218,10 @@ class Simulation:
         return True
 
     def _plain_requests(self) -> tuple[str, int]:
-        """Return the path of the next requests, and how many of them are certainly right."""
+        """Return the path of the next requests, and how many follow on it.
+
+        After those the direct engine may be wrong or the path may change. A change of mode is not considered.
+        """
         if self.on_path is not None:
             self.on_path.skip(self.request)
             return _REST, self.on_path.next - 1 - self.request

@@ -182,7 +182,10 @@ class _Prover:
         return "the solver's counterexample does not show on the engines"
 
     def _find(self, claim: Claim) -> Witness | str | None:
-        """Return a witness that the engines show, or why there is none."""
+        """Return a witness that the engines confirm, or the reason that a model could not be run.
+
+        None if none was found or the time ran out.
+        """
         import z3
 
         if self._finding is None:

@@ -114,7 +114,7 @@ class _Workbook:
         return True
 
     def _sheets(self) -> dict[str, str]:
-        """Return the parts of the sheets by name, in their order."""
+        """Return the archive path of each sheet by sheet name, in workbook order. Also sets `is_1904`."""
         listed: dict[str, str] = {}
         targets: dict[str, str] = {}
 

@@ -93,7 +93,7 @@ class DrawnTable:
 
 @dataclass(frozen=True, slots=True)
 class DrawnFlow:
-    """Any other step, by fields."""
+    """A random step of any kind as a mapping of its fields, if it is no `DrawnCompute` or `DrawnTable`."""
 
     fields: Mapping[str, Tree]
 

@@ -42,7 +42,7 @@ def literal_text(type_: Type, value: object) -> str | None:
 
 
 def _inline_constant(subject: Subject, site: Site, chance: random.Random) -> str | None:
-    """Replace the name of a constant by its literal."""
+    """Return the text of the literal that replaces the name of a constant, or None."""
     del chance
     found = subject.checked_at(site.span)
     if len(found) != 1 or not isinstance(found[0], ir.Ref) or found[0].kind != "constant":

@@ -160,7 +160,10 @@ def clear_errors() -> None:
 
 
 def end_with_parent() -> None:
-    """Let the kernel end this process with its parent, whatever an engine does meanwhile."""
+    """Request that Linux kills this process when its parent ends, even while an engine blocks.
+
+    Does nothing on other systems.
+    """
     if sys.platform == "linux":
         import ctypes
 

@@ -85,10 +85,11 @@ def _sums(report: Report) -> Iterator[str]:
         yield ""
         yield "sums"
     for text, each in zip(report.sums, report.tally.total.sums, strict=False):
-        yield f"  {text}: {sum_text(each.before)} → {sum_text(each.after)} ({difference_text(each)}){_without(each)}"
+        change = f"{sum_text(each.before)} → {sum_text(each.after)} ({difference_text(each)})"
+        yield f"  {text}: {change}{_missing_values_text(each)}"
 
 
-def _without(sums: Sums) -> str:
+def _missing_values_text(sums: Sums) -> str:
     missing = {"before": sums.without_before, "after": sums.without_after}
     found = [f"{runs:,} {side}" for side, runs in missing.items() if runs]
     return f", runs without a value: {', '.join(found)}" if found else ""

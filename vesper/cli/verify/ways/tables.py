@@ -176,7 +176,7 @@ class RowReader:
         self._columns = {name: (type_, schema.field(name).type) for name, type_ in columns.fields}
 
     def outcome(self, row: Mapping[str, Any], wanted: Outcome, given: Any) -> Outcome:
-        """Return the wanted outcome if the row has it, otherwise the outcome of the row."""
+        """Return the wanted outcome if the row agrees with it, otherwise the row's outputs or an engine fault."""
         error, outputs = row[_ERROR], {name: row[name] for name in self._columns}
         returned = to_outside(self._whole, wanted.value, columns=True) if isinstance(wanted, Returned) else {}
         if error is None:

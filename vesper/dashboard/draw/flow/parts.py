@@ -197,12 +197,12 @@ class _Reader:
         name = getattr(statement, "name", "")
         line = line_of(statement) if at is None or number is not None else at.place.line
         shown = title.lstrip("_")
-        return Box(number, kind, shown, text, line, self._table(statement), name, _own_expressions(statement))
+        return Box(number, kind, shown, text, line, self._table_rows(statement), name, _own_expressions(statement))
 
     def _simple(self, statement: ir.Statement, number: int) -> Box:
         match statement:
             case ir.Step(name=name, value=value):
-                kind = "table" if self._table(statement) else "compute"
+                kind = "table" if self._table_rows(statement) else "compute"
                 return self._box(statement, number, kind, name, self._step_text(value))
             case ir.Return(values):
                 return self._box(statement, number, "return", "return", self._named(values))
@@ -233,7 +233,7 @@ class _Reader:
             return f"{self._text(value.then)} when {self._text(value.condition)}"
         return self._text(value)
 
-    def _table(self, statement: ir.Statement) -> tuple[Row, ...]:
+    def _table_rows(self, statement: ir.Statement) -> tuple[Row, ...]:
         if not isinstance(statement, ir.Step):
             return ()
         inside = {part.index for part in ir.walk(statement.value)}

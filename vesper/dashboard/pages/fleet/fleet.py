@@ -235,7 +235,7 @@ def _is_chosen(row: FleetRow, mode: str | None, needs: bool, name: str | None) -
 
 
 def _sort_key(row: FleetRow, sort: str, each: NodeOverview | None) -> float:
-    """Return the place of a row; rows of one place are ordered by name."""
+    """Return the sort key of a row; rows with equal keys are ordered by name."""
     match sort:
         case "mode":
             return -1 if row.mode is None else row.mode.level

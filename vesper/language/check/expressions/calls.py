@@ -380,7 +380,8 @@ class Calls(NodeFunctions, Parameters):
             forms = " or ".join(f"`{name}({', '.join(text for _, text in spec.params)})`" for spec in specs[:3])
             if name == "concat" and all(argument.type == STRING for argument in given):
                 help_ = "join texts with `+`"
-            help_ = help_ or self._decimal_help(expression, given) or f"it is {forms}"
+            help_ = help_ or self._comma_help(expression) or self._decimal_help(expression, given)
+            help_ = help_ or self._record_help(expression, given, specs) or f"it is {forms}"
             self._report_argument_types(expression, types, help_)
             return None
         return check_literal_arguments(call, expression.arguments, self.bag)
@@ -393,6 +394,31 @@ class Calls(NodeFunctions, Parameters):
             self.bag.retract_inside([span])  # the operator of integers is no help for other numbers
             name = written
         self.bag.error(Code.OPERATOR_TYPES, span, operator=name, types=types, help=help_)
+
+    def _comma_help(self, expression: ast.Call) -> str | None:
+        """Return the help for a number with a comma, which is read as two arguments."""
+        from vesper.language.syntax.habits.commas import comma_numbers  # for a faulty file only
+
+        found = comma_numbers(self.bag.source.slice(expression.span))
+        return next((each.help for each in found if each.is_grouped), None)
+
+    def _record_help(
+        self, expression: ast.Call, given: tuple[ir.Expression, ...], specs: tuple[OpSpec, ...]
+    ) -> str | None:
+        """Return the help for a record in the place of one of its fields."""
+        for index, (value, argument) in enumerate(zip(given, expression.arguments, strict=False)):
+            if isinstance(value.type, Record):
+                before, after = given[:index], given[index + 1 :]
+
+                def fits(
+                    field: ir.Expression,
+                    before: tuple[ir.Expression, ...] = before,
+                    after: tuple[ir.Expression, ...] = after,
+                ) -> bool:
+                    return self._choose_overload(specs, (*before, field, *after), expression.span) is not None
+
+                return self.field_help(value, argument.span, fits)
+        return None
 
     def _decimal_help(self, expression: ast.Call, given: tuple[ir.Expression, ...]) -> str | None:
         """Return the help for a function of integers, or of one number, that is called as one of two decimals."""

@@ -158,12 +158,15 @@ class ExpressionChecker(CollectionForms, Calls, NodeCalls, FlowForms):
             elif isinstance(found.type, OptionalOf) and expected == BOOLEAN:
                 help_ = "a condition is true or false: write `… IS NOT NULL`; a default is written `… ?? default`"
             elif found.type == DECIMAL and expected == INTEGER:
-                help_ = (
-                    "`/` gives a decimal: write `div_floor(a, b)` for whole numbers, or convert with `to_integer(…)`"
-                )
+                help_ = "declare it as `decimal`, or convert a whole number with `to_integer(…)`"
+                if "/" in self.bag.source.slice(span):
+                    help_ = "`/` gives a decimal: write `div_floor(a, b)` for whole numbers, or convert with "
+                    help_ += "`to_integer(…)`"
             elif found.type == FLOAT and expected == DECIMAL:
                 also = self._float_declarations(found)
                 help_ = "a float is not exact: declare money as `decimal`, or convert with `to_decimal(…)`"
+            elif isinstance(found.type, Record):
+                help_ = self.field_help(found, span, lambda field: self.convert(field, expected) is not None)
             label = f"this is {shown}"
             self.bag.error(Code.TYPE_MISMATCH, span, label, also=also, expected=expected, found=shown, help=help_)
         return fitted
@@ -352,6 +355,9 @@ class ExpressionChecker(CollectionForms, Calls, NodeCalls, FlowForms):
     def _field(self, expression: ast.Field) -> ir.Expression | None:
         if isinstance(expression.base, ast.Name) and expression.base.text in ("input", "output", "error"):
             return self._scoped_name(expression, expression.base.text)
+        if self._is_result(expression):
+            self._report_result(expression)
+            return None
         base = self.infer(expression.base, None)
         if base is None:
             return None
@@ -371,6 +377,19 @@ class ExpressionChecker(CollectionForms, Calls, NodeCalls, FlowForms):
             return None
         found = ir.Field(base, expression.name.text, type_, self.place(expression.span))
         return self._narrow(found, expression)
+
+    def _report_result(self, expression: ast.Field) -> None:
+        span, kinds = expression.base.span, self.scope.kinds()
+        help_ = f"an output is named directly: write `{expression.name.text}`"
+        self.bag.error(
+            Code.UNKNOWN_NAME, span, "unknown name", help=help_, kinds=kinds, name=self.bag.source.slice(span)
+        )
+
+    def _is_result(self, expression: ast.Field) -> bool:
+        """Return whether an unknown name stands before the name of an output, as in `result.total`."""
+        scope = self.scope
+        is_output = scope.in_postcondition and not scope.is_start and expression.name.text in scope.outputs
+        return is_output and isinstance(expression.base, ast.Name) and scope.find(expression.base.text) is None
 
     def _property_help(self, expression: ast.Field, type_: Type) -> str | None:
         """Return the help for reading a field of a value that has none.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 from vesper.language.check.expressions.narrowing import Facts
@@ -12,7 +13,7 @@ from vesper.language.diagnostics.diagnostic import DiagnosticBag
 from vesper.language.diagnostics.source import Span
 from vesper.language.ir import nodes as ir
 from vesper.language.syntax import ast
-from vesper.values.types import NULL, Type
+from vesper.values.types import NULL, Record, Type
 
 
 class CheckerPart:
@@ -46,3 +47,12 @@ class CheckerPart:
         """Return the number of a new local that has no name in the source."""
         self.scope.local_count += 1
         return self.scope.local_count - 1
+
+    def field_help(self, record: ir.Expression, span: Span, fits: Callable[[ir.Expression], bool]) -> str | None:
+        """Return the help for a record in the place of its only fitting field, such as the state of a loop."""
+        assert isinstance(record.type, Record)
+        fields = [ir.Field(record, name, type_, record.place) for name, type_ in record.type.fields]
+        fitting, text = [each.name for each in fields if fits(each)], self.bag.source.slice(span)
+        if len(fitting) != 1 or not isinstance(record, ir.Ref | ir.Local):
+            return None
+        return f"`{text}` is a record, as the state of a loop is: write `{text}.{fitting[0]}`"

@@ -71,10 +71,20 @@ def check_literal_arguments(
         place, is_valid, expected = CHECKED[call.op]
         literal = arguments[place] if place < len(arguments) else None
         if isinstance(literal, ast.String) and not is_valid(literal.text):
-            help_ = did_you_mean(literal.text, zone_names()) if expected is _ZONE else None
+            is_zone_ = expected is _ZONE
+            help_ = did_you_mean(literal.text, zone_names()) if is_zone_ else _pattern_help(literal.text, is_valid)
             bag.error(Code.BAD_LITERAL, literal.span, text=literal.text, expected=expected, help=help_)
             return None
     return call
+
+
+def _pattern_help(text: str, is_valid: Callable[[str], bool]) -> str:
+    from vesper.language.syntax.habits.date_patterns import meant_pattern  # for a faulty file only
+
+    meant, fields = meant_pattern(text), "`yyyy` is the year, `MM` the month, `dd` the day"
+    if meant != text and is_valid(meant):
+        return f"write `'{meant}'`: {fields}" if "'" not in meant else f'write `"{meant}"`: {fields}'
+    return f"{fields}, `HH:mm:ss` the time, as in `'dd.MM.yyyy'`; other letters are put in quotes"
 
 
 def _check_readable(call: ir.Call, name: str, argument: ast.Expression, bag: DiagnosticBag) -> bool:

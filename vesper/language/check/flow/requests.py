@@ -616,7 +616,7 @@ class RequestChecker(BudgetChecker):
         if not self._columns_fit(statement, row, action.sql):
             return None
         fixed = {"database": self._database(action), "sql": one_line(action.sql.text), "rows": rows}
-        return fixed, self._bind_argument(binds, step), gives
+        return fixed, self._bind_record(binds, step), gives
 
     def _columns_fit(self, statement: Statement, row: Type, sql: ast.Sql) -> bool:
         if statement.has_star:
@@ -639,7 +639,7 @@ class RequestChecker(BudgetChecker):
         self._bag.error(Code.BAD_SQL, sql.scalar.span, problem=problem)
         return False
 
-    def _bind_argument(self, binds: dict[str, ir.Expression], step: ast.Step) -> dict[str, ir.Expression]:
+    def _bind_record(self, binds: dict[str, ir.Expression], step: ast.Step) -> dict[str, ir.Expression]:
         if not binds:
             return {}
         place = place_of(self._bag.source, step.span)
@@ -665,7 +665,7 @@ class RequestChecker(BudgetChecker):
         if statement is None or not self._parameters_match(statement, action, binds, sql):
             return None
         fixed = {"database": self._database(action), "sql": text}
-        return fixed, self._bind_argument(binds, step), PRIMITIVES["integer"]
+        return fixed, self._bind_record(binds, step), PRIMITIVES["integer"]
 
     def _build_sql(
         self, action: ast.EffectStep, step: ast.Step, binds: dict[str, ir.Expression]

@@ -680,6 +680,23 @@ class FlowChecker:
             return None
         return value
 
+    def _next_value(self, expression: ast.Expression, type_: Type, state: ast.StateValue) -> ir.Expression | None:
+        """Check a value of a state. A decimal for a state that starts as an integer literal is reported there."""
+        value, first = self._expressions.infer(expression, type_), state.value
+        if value is None:
+            return None
+        is_literal = isinstance(first, ast.Number) and state.type is None
+        is_divided = "/" in self._bag.source.slice(expression.span)
+        if type_ != INTEGER or value.type != DECIMAL or not is_literal or is_divided:
+            return self._expressions.fit(value, type_, expression.span)
+        assert isinstance(first, ast.Number)
+        also = (Label(expression.span, "this is decimal"),)
+        name = state.name.text
+        help_ = f"`{name}` starts as the integer {first.text}, and `next` gives it a decimal: "
+        help_ += f"write `state: {{{name}: {first.text}.00}}`"
+        self._bag.error(Code.TYPE_MISMATCH, first.span, also=also, expected=value.type, found=type_, help=help_)
+        return None
+
     def _next(self, action: ast.Loop, state: dict[str, Declared]) -> tuple[tuple[int, ir.Expression], ...] | None:
         found: dict[str, ir.Expression] = {}
         is_sound = True
@@ -691,7 +708,8 @@ class FlowChecker:
                 self._bag.error(Code.UNKNOWN_NAME, word.span, kinds=kinds, name=word.text, help=help_)
                 is_sound = False
                 continue
-            value = None if declared.type is None else self._expressions.check(expression, declared.type)
+            first = next(each for each in action.state if each.name.text == word.text)
+            value = None if declared.type is None else self._next_value(expression, declared.type, first)
             if value is None:
                 is_sound = False
             else:

@@ -248,7 +248,7 @@ def _meet_texts(one: Texts, other: Texts) -> Texts | None:
 
 
 def join(one: Known, other: Known) -> Known:
-    """Return a set that holds both."""
+    """Return a set of possible values that includes those of both arguments; `ANYTHING` for different kinds."""
     if one is other or one == other:
         return one
     match one, other:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from vesper.language.syntax.habits import table
+from vesper.language.syntax.habits.date_patterns import meant_pattern
 from vesper.language.syntax.habits.pieces import COMPARISONS, Piece, new_piece, reach_left, reach_right, read_pieces
 from vesper.language.syntax.habits.table import FORMS, Form, respelt_function
 from vesper.values.generated.operations import OPERATIONS
@@ -95,6 +96,7 @@ def respell(text: str, at: int | None = None) -> Respelling:
         for form in FORMS:
             if form.is_whole:
                 _apply(found, form)
+        _drop_items(found)
         _respell_words(found)
         _respell_signs(found)
         _respell_percentages(found)
@@ -202,7 +204,8 @@ def _respell_percentages(found: Respelling) -> None:
         before = found.pieces[index - 2] if index > 1 else None
         is_near = number.kind == "number" and number.start == sign.end and (before is None or before.end == sign.start)
         is_comma = sign.text == "," and before is not None and before.kind == "number" and is_near
-        if is_comma and before is not None and not any(each.text in tuple("([{") for each in found.pieces):
+        is_decimal = is_comma and re.fullmatch(r"[0-9]{1,2}|[0-9]{4,}", number.text) is not None
+        if is_decimal and before is not None and not any(each.text in tuple("([{") for each in found.pieces):
             text = f"{before.text.replace('.', '')}.{number.text}"
             found.habits.append(Habit(before.start, number.end, found.text[before.start : number.end], text))
             found.pieces[index - 2 : index + 1] = [Piece(text, "number", before.start, number.end, True)]
@@ -256,6 +259,20 @@ def _respell_like(found: Respelling) -> None:
         return
 
 
+def _drop_items(found: Respelling) -> None:
+    """Drop the `.items()` of `for k, v in m.items()`: two names are bound to a map itself."""
+    pieces = found.pieces
+    for index in range(len(pieces) - 4, -1, -1):
+        if [each.text for each in pieces[index : index + 4]] != [".", "items", "(", ")"]:
+            continue
+        start = reach_left(pieces, index, "o")
+        words = [each.text.upper() for each in pieces[max(0, start - 5) : start]]
+        if start < index and len(words) == 5 and (words[0], words[2], words[4]) == ("FOR", ",", "IN"):
+            found.habits.append(Habit(pieces[index].start, pieces[index + 3].end, "m.items()", "m"))
+            del pieces[index : index + 4]
+            found.has_forms = True
+
+
 # -- methods --------------------------------------------------------------------------------------
 
 
@@ -281,11 +298,22 @@ def _respell_method(found: Respelling) -> bool:
         shown = (f"x.{name.text}({more[2:]})", f"{ours[0]}(x{more})")
         found.habits.append(Habit(name.start, name.end, *shown))
         function = Piece(ours[0], "name", name.start, name.end, True)
+        _respell_date_pattern(pieces, index + 3, ours[0])
         found.pieces[start : index + 3] = [function, pieces[index + 2], *pieces[start:index], *comma]
         found.has_forms = True
         found.is_certain = found.is_certain and len(ours) == 1
         return True
     return False
+
+
+def _respell_date_pattern(pieces: list[Piece], index: int, function: str) -> None:
+    """Translate the pattern of a date in the first argument of a method."""
+    literal = pieces[index]
+    meant = meant_pattern(literal.text[1:-1])
+    is_pattern = function in ("format_date", "parse_date", "parse_timestamp") and literal.kind == "string"
+    if is_pattern and meant != literal.text[1:-1]:
+        quote = '"' if "'" in meant else "'"
+        pieces[index] = Piece(f"{quote}{meant}{quote}", "string", literal.start, literal.end, True)
 
 
 # -- forms ----------------------------------------------------------------------------------------

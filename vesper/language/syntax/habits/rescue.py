@@ -14,6 +14,7 @@ from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import DiagnosticBag, Label
 from vesper.language.diagnostics.source import SourceFile
 from vesper.language.syntax.expression_slot import quote_scalar
+from vesper.language.syntax.habits.commas import grouped_numbers
 from vesper.language.syntax.habits.forms import Respelling, respell
 from vesper.language.syntax.habits.pieces import Piece
 from vesper.language.syntax.scalar_text import PlacedText
@@ -36,7 +37,7 @@ def rescue(
     """Report habits instead of the errors since `before`. Returns the intended expression if it is certain."""
     if len(placed.text) > _MAX_TEXT or any(each.code not in _REPLACED for each in bag.errors_since(before)):
         return None
-    if _report_template(placed, bag, before):
+    if _report_template(placed, bag, before) or _report_grouped_numbers(placed, bag, before):
         return None
     found = respell(placed.text)
     if not found.habits:
@@ -127,6 +128,17 @@ def _report_template(placed: PlacedText, bag: DiagnosticBag, before: int) -> boo
     return True
 
 
+def _report_grouped_numbers(placed: PlacedText, bag: DiagnosticBag, before: int) -> bool:
+    """Report numbers whose thousands are separated by commas."""
+    found = grouped_numbers(placed.text)
+    if found:
+        bag.retract(before)
+    for each in found:
+        span = placed.span(each.start, each.end)
+        bag.error(Code.BAD_NUMBER, span, help=each.help, text=each.written, problem=each.problem)
+    return bool(found)
+
+
 _SENTENCE = re.compile(r"[A-Za-z_][\w'-]*(?:[ ,]+[\w.'-]+){2,}[.!]?")
 _MEANT = (
     (r"not (?:be )?(?:empty|blank)", "length({name}) > 0"),
@@ -186,7 +198,9 @@ def rescue_binding(
         if over is None or parse(over, scratch) is None:
             return None
         names = set(re.findall(r"[a-z_]+", bag.source.text))
-        name = next(each for each in ("item", "each", "entry", "one_item") if each not in names or each == "one_item")
+        name = _free_name(text, placed, bag.source) or next(
+            each for each in ("item", "each", "entry", "one_item") if each not in names or each == "one_item"
+        )
         text = f"{name} IN {text}"
     elif text == " ".join(placed.text.split()):
         return None
@@ -196,6 +210,26 @@ def rescue_binding(
     bag.error(Code.OTHER_SPELLING, span, help=f"write `{text}`: each item needs a name", written=shown, meant=text)
     meant = respell(text).translation()
     return PlacedText(meant, [span.start] * len(meant), span.end)
+
+
+def _free_name(collection: str, placed: PlacedText, source: SourceFile) -> str | None:
+    """Return the undeclared name that a loop's body uses for its items, such as `line` of `lines`."""
+    at = placed.span(0, len(placed.text))
+    line, _ = source.position(at.start)
+    start = source.text.rfind("\n", 0, at.start) + 1
+    indent = re.match(r" *(?:- +)?", source.line_text(line))
+    column = 0 if indent is None else indent.end()
+    body = re.match(rf"(?:(?: {{{column},}}.*| *)\n)*", source.text[source.text.find("\n", start) + 1 :])
+    text = "" if body is None else body[0]
+    bound = set(re.findall(r"\b(?:FOR|for|FORALL|EXISTS|LET|over:) +(\w+)", text))
+    declared = set(re.findall(r"(\w+)['\"]?(?: *: | *:$)", source.text, re.MULTILINE)) | {"input", "output", "error"}
+    declared |= set(re.findall(r"\bstep: +(\w+)", source.text)) | bound
+    used = dict.fromkeys(re.findall(r"(?<![\w.'\"])([a-z_]\w*)(?=\.[a-z_])", text))
+    free = [each for each in used if each not in declared]
+    singular = collection.rpartition(".")[2].removesuffix("s")
+    if singular not in declared and re.search(rf"(?<![\w.]){singular}(?!\w)", text):
+        return singular
+    return free[0] if len(free) == 1 else None
 
 
 def is_plain(text: str) -> bool:
