@@ -38,7 +38,7 @@ security:
   capabilities_required: [clock.sleep.system]
 """
 _POLL_SECONDS = 0.2
-_MOST_SECONDS = 1200
+_MAX_SECONDS = 1200
 
 
 async def streams(url: str, protocol: str, count: int, folder: Path) -> dict[str, float]:
@@ -77,8 +77,8 @@ def sleepers(count: int, folder: Path) -> dict[str, float]:
                 address = agents.spawn(node, name=f"sleeper-{number}", host=host)
                 agents.send(address, {"event_id": str(number)}, host=host)
             while not host.journal.find(status=Status.WAITING, offset=count - 1, limit=1):
-                if time.monotonic() - began > _MOST_SECONDS:
-                    raise Wrong(f"not all of {count:,} agents sleep after {_MOST_SECONDS} s")
+                if time.monotonic() - began > _MAX_SECONDS:
+                    raise Wrong(f"not all of {count:,} agents sleep after {_MAX_SECONDS} s")
                 time.sleep(_POLL_SECONDS)
             seconds = time.monotonic() - began
             found = resident_mib()
